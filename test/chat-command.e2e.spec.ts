@@ -11,7 +11,7 @@ const CTRL_D = '\u0004';
 /** An answer that ends only when it is stopped. */
 const ENDLESS = 'Count /pause 50ms /pieces 9999';
 
-/** `spool chat` as built, with a real service. */
+/** Tests the built command `spool chat` with a real service. */
 describe('spool chat', () => {
   let system: System;
   let env: Record<string, string>;
@@ -42,7 +42,7 @@ describe('spool chat', () => {
       expect(more.err).toMatch(new RegExp(`^Thread ${threadId}\nFile echo.txt: spool file download \\w{26}\n$`));
     });
 
-    test('rejects tool calls that ask, and allows them with --yes', async () => {
+    test('rejects tool calls that need approval, and allows them with --yes', async () => {
       const input = 'Note /confirm 2';
       const rejected = await spool.run(['chat', 'echo'], { input });
       expect(rejected.code).toBe(0);
@@ -66,9 +66,9 @@ describe('spool chat', () => {
     });
 
     test.each([
-      [['--json'], 'chat has no --json'],
+      [['--json'], 'chat does not support --json'],
       [['--local'], 'run it without --local'],
-      [['--continue', '--thread', '01JD0000000000000000000000'], 'exclude each other'],
+      [['--continue', '--thread', '01JD0000000000000000000000'], 'cannot be used together'],
       [[], 'Standard input has no message.'],
     ])('refuses %j', async (options, told) => {
       const { code, out, err } = await spool.run(['chat', ...options]);
@@ -118,7 +118,7 @@ describe('spool chat', () => {
       expect(await later.exited).toBe(0);
     });
 
-    test('allows every call with --yes, and sends what is typed meanwhile next', async () => {
+    test('allows every call with --yes, and sends messages that were typed during an answer after it', async () => {
       const terminal = chat('echo', '--yes');
       await terminal.enter('Slow /confirm 2 /pause 50ms /pieces 20');
       await terminal.waitFor('Note 2 was sent.');
@@ -130,13 +130,13 @@ describe('spool chat', () => {
       await terminal.waitFor('You said: Begun');
     });
 
-    test('attaches files, and saves those of an answer without overwriting', async () => {
+    test('attaches files, and saves files of an answer without overwriting others', async () => {
       await writeFile(join(folder, 'a.txt'), 'attached');
       const terminal = chat('echo');
       await terminal.enter(`/file ${folder}/none.txt`);
       await terminal.waitFor('cannot be read: ENOENT');
       await terminal.enter(`/file ${folder}/a.txt`);
-      await terminal.waitFor('The next message carries: a.txt');
+      await terminal.waitFor('Attached to the next message: a.txt');
       await terminal.enter('Written /artifact');
       await terminal.waitFor('[attached] a.txt');
       await terminal.waitFor('[file] echo.txt (/save echo.txt)');
@@ -145,11 +145,11 @@ describe('spool chat', () => {
       await terminal.waitFor('Saved');
       expect(await readFile(copy, 'utf8')).toBe('Written');
       await terminal.enter(`/save a.txt ${copy}`);
-      await terminal.waitFor('exists already');
+      await terminal.waitFor('already exists');
       expect(await readFile(copy, 'utf8')).toBe('Written');
     });
 
-    test('stops by /stop and Ctrl+C, retries, and says that a Run continues', async () => {
+    test('stops with /stop and Ctrl+C, retries, and says that a Run continues', async () => {
       const terminal = chat('echo');
       await terminal.enter(ENDLESS);
       await terminal.waitFor(' 3');

@@ -2,24 +2,24 @@ import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text as readAll } from 'node:stream/consumers';
 
-/** Whether there is somebody to ask. */
+/** Whether a person can read a question and type a reply. */
 export const canAsk = (): boolean => process.stdin.isTTY && process.stderr.isTTY;
 
-/** On the terminal. Everything but yes is no. */
+/** Asks a question on the terminal. Every reply except yes is no. */
 export async function ask(question: string): Promise<boolean> {
   const answer = await readLine(`${question} [y/N] `, process.stderr);
   return /^y(es)?$/i.test(answer.trim());
 }
 
-/** Returns one line that is typed on the terminal. */
+/** Reads one line from the terminal. Returns an empty line after Ctrl+D. */
 export const askLine = (prompt: string): Promise<string> => readLine(prompt, process.stderr);
 
-/** What is typed or pasted is not shown. */
+/** Reads a secret without showing it. Without a terminal, reads all of standard input. */
 export async function readSecret(prompt: string): Promise<string> {
   if (!process.stdin.isTTY) return readAll(process.stdin);
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const typed = readLine('', nowhere);
-  // Only now: what comes before the terminal is told not to is shown by it.
+  // The prompt comes after readline has switched off the echo. Earlier input would be shown.
   process.stderr.write(prompt);
   const secret = await typed;
   process.stderr.write('\n');
@@ -28,7 +28,7 @@ export async function readSecret(prompt: string): Promise<string> {
 
 async function readLine(prompt: string, output: NodeJS.WritableStream): Promise<string> {
   const lines = createInterface({ input: process.stdin, output, terminal: true });
-  // Ctrl-C and Ctrl-D: an answer that does nothing.
+  // Ctrl+C ends the process, and Ctrl+D gives an empty reply.
   const given = new AbortController();
   lines.once('SIGINT', () => process.kill(process.pid, 'SIGINT'));
   lines.once('close', () => given.abort());

@@ -8,7 +8,7 @@ import { maskTokens } from './secrets.ts';
 import { renderTable, type Column } from './table.ts';
 import { showControls } from './text.ts';
 
-/** Where a command reads and writes; a test has its own. */
+/** The output streams of a command. Tests pass their own. */
 export interface Streams {
   out: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   err: NodeJS.WritableStream & { isTTY?: boolean };
@@ -17,11 +17,11 @@ export interface Streams {
 export interface SessionParts extends Streams {
   /** Options of the command and of all commands. */
   options: Options;
-  /** Called when the first operation is. */
+  /** Called before the first operation. */
   openClient: () => Promise<AdminClient>;
 }
 
-/** How much of a list is read. */
+/** The options that limit how much of a list is read. */
 export interface Paging extends Options {
   all?: boolean;
   limit?: string;
@@ -41,19 +41,19 @@ export class Session {
     return (await this.client()).call(name, input);
   }
 
-  /** The Agent Threads API of the service. Throws CommandError with `--local`. */
+  /** Returns the URL of the service's Agent Threads API. Throws CommandError with `--local`. */
   async apiUrl(): Promise<string> {
     const { apiUrl } = await this.client();
     if (apiUrl === undefined) throw new CommandError('usage', 'This needs the service; run it without --local.');
     return apiUrl;
   }
 
-  /** Whether a person can talk with the command. */
+  /** Whether a person can type input and read the output. */
   get isTerminal(): boolean {
     return this.parts.out.isTTY === true && process.stdin.isTTY;
   }
 
-  /** Ctrl-C ends it quietly; then `interrupted` is true. A second one ends the process. */
+  /** Yields the lines of an operation. Ctrl+C ends it without an error and sets `interrupted`. A second Ctrl+C ends the process. */
   async *lines<N extends AdminOperationName>(name: N, input?: CallOf<N>): AsyncGenerator<AnswerOf<N>, void, undefined> {
     const client = await this.client();
     const abort = new AbortController();
@@ -79,17 +79,17 @@ export class Session {
     return this.exitCode === EXIT_INTERRUPTED;
   }
 
-  /** The command found something that must not be; its result says what. */
+  /** Sets the exit code of a check that found a problem. The result describes the problem. */
   found(): void {
     if (!this.interrupted) this.exitCode = EXIT.failed;
   }
 
-  /** The result, for programs or for people. */
+  /** Writes the result: JSON with `--json`, else text. */
   async print(json: unknown, text: string): Promise<void> {
     await this.write(this.json ? `${JSON.stringify(json, null, 2)}\n` : `${text}\n`);
   }
 
-  /** Waits where the reader is slow. */
+  /** Writes to standard output. Waits if the reader is slow. */
   async write(text: string | Uint8Array): Promise<void> {
     const { out } = this.parts;
     if (!out.write(text)) await new Promise<void>((resolve) => out.once('drain', resolve));
@@ -102,7 +102,7 @@ export class Session {
     return text;
   }
 
-  /** A page of a list, or with `--all` all of it. */
+  /** Prints a page of a list, or all pages with `--all`. */
   async printPages<Row>(
     { all = false, limit }: Paging,
     columns: readonly Column<Row>[],
@@ -126,7 +126,7 @@ export class Session {
     this.parts.err.write(`${maskTokens(showControls(text))}\n`);
   }
 
-  /** Throws CommandError where there is nobody to ask, or the answer is no. */
+  /** Asks for confirmation, unless `--yes` is set. Throws CommandError if there is no terminal, or the reply is no. */
   async confirm(question: string): Promise<void> {
     if (this.parts.options['yes'] === true) return;
     if (!canAsk()) throw new CommandError('usage', `${question} Not a terminal; pass --yes to confirm.`);
@@ -137,13 +137,14 @@ export class Session {
     return showProgress(this.parts.err);
   }
 
-  /** https://no-color.org */
+  /** Whether the output may have colours (https://no-color.org). */
   get coloured(): boolean {
     return this.parts.out.isTTY === true && !process.env['NO_COLOR'];
   }
 
   async close(): Promise<void> {
-    const client = await this.opening?.catch(() => undefined); // told to who asked for it
+    // The caller of the operation has already got this error.
+    const client = await this.opening?.catch(() => undefined);
     await client?.close();
   }
 

@@ -5,25 +5,25 @@ import { getThread, send, type Caller, type ThreadAnswer } from '../support/clie
 import { startSystem, type System } from '../support/system.ts';
 
 const RUNS = 150;
-/** How many messages wait in the Thread at once. */
+/** How many messages are sent at the same time. */
 const AT_ONCE = 8;
 const KEYSTROKES = 100;
-/** Between two keystrokes of a fast typist. */
+/** The pause between two keystrokes of a fast typist. */
 const TYPING_PAUSE_MS = 60;
-/** The bound of the product for a keystroke. A missed bound fails no test. */
+/** The bound for a keystroke (p95). A missed bound is reported, and fails no test. */
 const BOUND_MS = 50;
 
 const TABLE = '| a | b |\n|---|---|\n| 1 | `two` |';
 const CODE = '```ts\nexport const answer: number = 42;\n```';
 
-/** 60 of 150 call a tool, and every fifth has a table and code. */
+/** Returns the text of a question. Of 150 questions, 60 call a tool and 30 have a table and code. */
 function questionOf(number: number): string {
   const tool = number % 5 < 2 ? '/tool ' : '';
   const block = number % 5 === 0 ? `\n\n${TABLE}\n\n${CODE}` : '';
   return `${tool}Question ${number}.${block}`;
 }
 
-/** The page `/chat` on a Thread of 300 messages. */
+/** Tests the page `/chat` on a Thread of 300 messages. */
 describeInBrowser('a long chat', () => {
   const browser = useBrowser();
   let system: System;
@@ -39,7 +39,7 @@ describeInBrowser('a long chat', () => {
   }, 300_000);
   afterAll(() => system?.stop());
 
-  /** Returns a Thread with an answer to each question. */
+  /** Creates a Thread, and waits until each question has an answer. Returns its id. */
   async function fill(): Promise<string> {
     const input = { type: 'user.message', content: [{ type: 'text', text: questionOf(1) }] };
     const path = `/agents/${system.agentId}/threads`;
@@ -54,15 +54,15 @@ describeInBrowser('a long chat', () => {
     return thread.id;
   }
 
-  /** Sends a message. Waits while too many wait in the Thread already. */
+  /** Sends a message. Sends it again while the Thread has too many waiting messages. */
   async function ask(id: string, text: string): Promise<void> {
     const body = { events: [{ type: 'user_message', text }] };
-    const isTaken = async () => {
+    const isAccepted = async () => {
       const { status, body: answer } = await send(service, 'POST', `/threads/${id}/events`, body);
       if (status !== 200) throw new Error(`${status} ${JSON.stringify(answer)}`);
       return true;
     };
-    await eventually(isTaken, { what: `“${text.slice(0, 40)}” is taken`, timeoutMs: 60_000 });
+    await eventually(isAccepted, { what: `“${text.slice(0, 40)}” is accepted`, timeoutMs: 60_000 });
   }
 
   /** Returns the path of a link for a person without a session. */
@@ -72,7 +72,7 @@ describeInBrowser('a long chat', () => {
     return `/chat/${system.agentId}${id && `/${id}`}#token=${body.token}`;
   }
 
-  /** Shows all messages. */
+  /** Opens the Thread and loads all its messages. */
   async function showAll(page: Page): Promise<void> {
     await page.goto(await linkOf(threadId));
     const isAllShown = async () => {
@@ -87,7 +87,7 @@ describeInBrowser('a long chat', () => {
   const all = Array.from({ length: RUNS }, (_, i) => i + 1);
 
   test(
-    'all 300 messages are reachable, once each',
+    'shows each of 300 messages once',
     () =>
       browser.visit({ screen: 'wide', baseUrl: service.baseUrl }, async ({ page, look }) => {
         await showAll(page);
@@ -104,7 +104,7 @@ describeInBrowser('a long chat', () => {
   );
 
   test(
-    'a keystroke is drawn, in an empty chat and in this one',
+    'measures the time until a keystroke is painted, in an empty chat and in one of 300 messages',
     () =>
       browser.visit({ screen: 'wide', baseUrl: service.baseUrl }, async ({ page }) => {
         await page.goto(await linkOf());
@@ -115,7 +115,7 @@ describeInBrowser('a long chat', () => {
         await ask(threadId, '/pause 20 /pieces 9999 Go on');
         await page.getByText(/\b5 6 7\b/).waitFor();
         report('300 messages, an answer streams', await typeIn(page));
-        // Otherwise the figure would be that of an idle page.
+        // If the Run had ended, the figure would be that of an idle page.
         expect((await getThread(service, threadId)).body.run?.status).toBe('running');
       }),
     300_000,
@@ -123,14 +123,14 @@ describeInBrowser('a long chat', () => {
 });
 
 /**
- * Returns how long each keystroke took, in milliseconds: from the time of its `keydown`, so with the wait for a busy page, until
- * the frame that shows it is painted.
+ * Types a text. Returns the milliseconds from each `keydown` until its frame is painted. They include the time during which the page was
+ * too busy to handle the event.
  */
 async function typeIn(page: Page): Promise<number[]> {
   const field = page.getByRole('textbox', { name: 'Message' });
   await field.fill('');
   await field.focus();
-  // A task that a frame's callback posts runs after the frame is painted.
+  // A task that is posted in a frame's callback runs after the frame is painted.
   await page.evaluate(`(() => {
     window.keystrokes = [];
     const stop = new AbortController();

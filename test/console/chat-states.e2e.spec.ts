@@ -8,24 +8,24 @@ import { ScriptedProvider } from '../support/provider/scripted-provider.ts';
 import { startSystem, type System } from '../support/system.ts';
 import { everything } from '../support/tool-servers.ts';
 
-/** What a model does that makes a picture. */
+/** A script for the model: it calls a tool that returns an image, then answers. */
 const PAINT = {
   steps: [{ toolCalls: [{ name: 'everything__get-tiny-image', input: {} }] }, { text: ['Here it is.'] }],
 };
-/** An answer that takes a second, and all of its text. */
+/** A message whose answer takes about a second, and the whole text of the answer. */
 const COUNT = '/pause 30 /pieces 40 Count';
 const WHOLE = `You said: Count ${Array.from({ length: 40 }, (_, i) => i + 1).join(' ')}`;
 
-/** What the browser complains of while its connections are cut. */
+/** The errors that the browser logs while its connections are cut. */
 const LOST = new RegExp(`${SERVER_IS_DOWN.source}|ERR_SOCKET_NOT_CONNECTED`);
 
-/** The page `/chat`, as an operator sees it, on a connection that can be cut. */
+/** Tests the page `/chat` for an operator, through a proxy that can cut the connections. */
 describeInBrowser('the states of the chat page', () => {
   const browser = useBrowser();
   let system: System;
   let provider: ScriptedProvider;
   let proxy: FaultProxy;
-  /** Of the admin API, not by way of the proxy. */
+  /** A caller of the admin API that does not use the proxy. */
   let operator: Caller;
   let baseUrl: string;
   let guideId: string;
@@ -59,7 +59,7 @@ describeInBrowser('the states of the chat page', () => {
     await provider?.close();
   });
 
-  /** An operator opens an empty chat with an agent. */
+  /** Signs in as an operator and opens an empty chat with an agent. */
   const chatWith = (agentId: string, name: string, body: (visit: Visit) => Promise<void>) =>
     browser.visit({ screen: 'wide', baseUrl }, async (visit) => {
       await signIn(visit.page, system, baseUrl);
@@ -78,7 +78,7 @@ describeInBrowser('the states of the chat page', () => {
     await field.press('Enter');
   }
 
-  /** Resolves when the Run of the page has ended, whatever the page shows. */
+  /** Waits until the page's Run has ended. Asks the admin API, because the page may be offline. */
   const ended = (page: Page) =>
     eventually(
       async () => {
@@ -89,13 +89,13 @@ describeInBrowser('the states of the chat page', () => {
       { what: 'the Run is completed' },
     );
 
-  /** The answer is there once. */
+  /** Expects that the page shows the whole answer exactly once. */
   async function expectWhole(page: Page): Promise<void> {
     await conversation(page).getByText(WHOLE, { exact: true }).waitFor();
     expect(await page.locator('[data-role=agent]').count()).toBe(1);
   }
 
-  test('attaches a file that is dropped, and the answer names it', () =>
+  test('attaches a dropped file, and the answer names it', () =>
     chatWith(guideId, 'guide', async ({ page, look }) => {
       const dataTransfer = await page.evaluateHandle(`(() => {
         const dropped = new DataTransfer();
@@ -127,7 +127,7 @@ describeInBrowser('the states of the chat page', () => {
       await image.waitFor({ state: 'detached' });
     }));
 
-  test('says that it is offline, and shows the whole answer once when it is back', () =>
+  test('says that the browser is offline, and shows the whole answer once after it is online again', () =>
     chatWith(system.agentId, 'echo', async ({ page, allow }) => {
       allow(/ERR_INTERNET_DISCONNECTED/);
       allow(LOST);
@@ -135,7 +135,7 @@ describeInBrowser('the states of the chat page', () => {
       await conversation(page)
         .getByText(/\b3 4\b/)
         .waitFor();
-      // Chromium lets open streams of an offline page go on.
+      // Chromium keeps open streams alive when a page goes offline.
       proxy.cut();
       await page.context().setOffline(true);
       const offline = notice(page, 'You are offline.');
@@ -147,7 +147,7 @@ describeInBrowser('the states of the chat page', () => {
       await expectWhole(page);
     }));
 
-  test('says that it reconnects, and shows the whole answer once when it is back', () =>
+  test('says that it is reconnecting, and shows the whole answer once after the connection is back', () =>
     chatWith(system.agentId, 'echo', async ({ page, allow, look }) => {
       allow(LOST);
       await say(page, COUNT);

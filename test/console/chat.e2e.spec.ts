@@ -7,7 +7,7 @@ import { send, type Caller, type ThreadAnswer } from '../support/client.ts';
 import { agree, logIn, operatorOf, SERVER_IS_DOWN } from '../support/operator.ts';
 import { startSystem, type ApiProcess, type System } from '../support/system.ts';
 
-/** Joins texts to fewer messages. Long ones stand alone, because they may contain what follows them. */
+/** Joins short texts to fewer messages. Long texts stay separate, because their markup could swallow the text after them. */
 function together(texts: string[]): string[] {
   const isShort = (text: string): boolean => text.length < 500;
   const short = texts.filter(isShort);
@@ -16,9 +16,9 @@ function together(texts: string[]): string[] {
 }
 
 const SCRIPT = Buffer.from('<script>alert(1)</script>');
-/** What the dialog shows of each file. */
+/** Matches the text that the dialog shows for each file. */
 const SHOWN_FILE = /alert|cannot be shown/;
-/** Each is opened in the page. The service does not accept slashes. */
+/** Hostile names. The test opens each file. Names have no slashes, because the service rejects them. */
 const FILE_NAMES = [
   '<svg onload=alert(1)>.html',
   '"><iframe srcdoc="<script>alert(1)<&script>">.md',
@@ -29,7 +29,7 @@ const FILE_NAMES = [
   '%2e%2e%2fconsole%2fsession.json',
 ];
 
-/** The page `/chat`, on an Agent that does what the words with a slash ask for. */
+/** Tests the page `/chat` with the echo Agent, which obeys words with a slash, such as `/confirm`. */
 describeInBrowser('the chat page', () => {
   const browser = useBrowser();
   let system: System;
@@ -84,7 +84,7 @@ describeInBrowser('the chat page', () => {
   }
 
   test.each(SCREENS)(
-    'an operator talks, decides, retries, stops and sends files (%s)',
+    'an operator chats, decides, retries, stops and sends files (%s)',
     async (screen) => {
       await browser.visit({ screen, baseUrl: service.baseUrl }, async ({ page, look, allow }) => {
         await page.goto('/chat');
@@ -136,14 +136,14 @@ describeInBrowser('the chat page', () => {
         await page.getByRole('dialog').getByText('secret plan').waitFor();
         await page.keyboard.press('Escape');
 
-        // Everything of it belongs to the operator.
+        // The Thread belongs to the operator.
         const threadId = page.url().split('/').at(-1)!;
         const { thread } = (
           await send<{ thread: { userId: string } }>(operatorOf(system, pods[0]), 'GET', `/threads/${threadId}`)
         ).body;
         expect(thread.userId).toBe('operator:on call');
 
-        // Signing out ends the stream, and the page asks who is there.
+        // Signing out ends the stream, and the page shows the sign-in form.
         allow(/401/);
         await button(page, 'Account: on call').click();
         await page.getByRole('menuitem', { name: 'Sign out' }).click();
@@ -162,7 +162,7 @@ describeInBrowser('the chat page', () => {
       const link = (name: string) => page.getByRole('link', { name });
       await link('First subject').waitFor();
       expect(await link('Of somebody else').count()).toBe(0);
-      // The token is not in the address that people copy.
+      // People copy the address, so it must not have the token.
       expect(page.url()).not.toContain('token');
 
       await button(page, 'Actions for First subject').click();
@@ -171,7 +171,7 @@ describeInBrowser('the chat page', () => {
       await page.getByRole('dialog').getByRole('button', { name: 'Rename' }).click();
       await link('Renamed').waitFor();
 
-      // What was typed waits for the user.
+      // The unsent text appears again when the user returns.
       await field(page).fill('Not sent yet');
       await link('Second subject').click();
       await says(page, 'You said: Second subject').waitFor();
@@ -212,7 +212,7 @@ describeInBrowser('the chat page', () => {
       await says(page, whole).waitFor();
       expect(await answers(page).count()).toBe(1);
 
-      // The worker kills itself after its last word, and another one continues.
+      // The worker kills itself after the last word of the answer, and another one continues.
       await say(page, '/crash Where were we?');
       await system.startWorker();
       await says(page, 'You said: Where were we?').waitFor({ timeout: 60_000 });
@@ -241,21 +241,21 @@ describeInBrowser('the chat page', () => {
     });
   }, 120_000);
 
-  test('runs no script and loads nothing foreign, whatever the model says', async () => {
+  test('runs no script and sends no request to another origin, whatever text the model writes', async () => {
     const threadId = await begin('mallory', 'Begin');
     const path = `/threads/${threadId}/events`;
-    // Within what the API accepts.
+    // The API rejects null bytes and longer texts.
     const texts = together(HOSTILE.map(({ text }) => text.replaceAll('\0', '').slice(0, 99_000)));
     for (const text of texts) {
-      // A block of its own in the answer, which repeats it.
+      // The answer repeats the text. The blank line makes it a separate block.
       const body = { events: [{ type: 'user_message', text: `\n\n${text}` }] };
-      // Refused while the Run before is active.
-      const isTaken = async () => {
+      // The service refuses it while the Run before is active.
+      const isAccepted = async () => {
         const { status, body: answer } = await send(service, 'POST', path, body);
         if (status !== 200) throw new Error(`${status} ${JSON.stringify(answer)}`);
         return true;
       };
-      await eventually(isTaken, { what: `“${text.slice(0, 40)}” is taken` });
+      await eventually(isAccepted, { what: `“${text.slice(0, 40)}” is accepted` });
     }
     await browser.visit({ screen: 'wide', baseUrl: service.baseUrl }, async ({ page }) => {
       const foreign: string[] = [];
@@ -289,13 +289,13 @@ describeInBrowser('the chat page', () => {
         await page.getByRole('dialog').waitFor({ state: 'detached' });
       }
       expect(foreign).toEqual([]);
-      // Buttons have pictures of their own.
+      // The icons of buttons are SVG too.
       const forbidden = 'script, iframe, object, embed, svg:not(button *), form, [onerror], [onload]';
       expect(await page.locator(`[data-role] :is(${forbidden})`).count()).toBe(0);
     });
   }, 180_000);
 
-  test('a link that is expired, left, or of another agent', async () => {
+  test('explains a link that is expired or for another agent, and leaves a link', async () => {
     await browser.visit({ screen: 'narrow', baseUrl: service.baseUrl }, async ({ page, allow, look }) => {
       allow(/401/);
       await page.goto(`/chat/${system.agentId}#token=spool_bt_a.b.c`);
@@ -309,19 +309,19 @@ describeInBrowser('the chat page', () => {
       const { body } = await send<{ token: string }>(service, 'POST', '/browser-tokens', rightsOf('ada'));
       await page.goto(`/chat/${system.agentId.replace(/.$/, '0')}#token=${body.token}`);
       await page.getByRole('heading', { name: 'This link is for another agent' }).waitFor();
-      await page.getByRole('link', { name: 'Open the agent of the link' }).click();
+      await page.getByRole('link', { name: 'Open the agent of this link' }).click();
       await page.getByRole('heading', { name: 'echo' }).waitFor();
     });
   }, 60_000);
 
-  test('an operator’s session is shared with the console', async () => {
+  test('shares the operator’s session with the console, and asks before it uses a link', async () => {
     await browser.visit({ screen: 'wide', baseUrl: service.baseUrl }, async ({ page }) => {
       await signIn(page, system, service.baseUrl);
       await page.goto(`/console/agents/${system.agentId}`);
       await page.getByRole('link', { name: 'Chat with this agent' }).click();
       await page.getByRole('heading', { name: 'echo' }).waitFor();
 
-      // Nobody is led into the chats of another user without a question.
+      // A link from somebody else must not open another user's chats unnoticed.
       const link = await linkOf('mallory');
       await page.goto(link);
       await button(page, 'Stay on call').click();

@@ -6,42 +6,42 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { eventually, startChromium } from '#testing';
 import type { System } from './system.ts';
 
-/** A desk's and a phone's, CSS pixels. */
+/** The screen sizes of a desktop and a phone. CSS pixels. */
 const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } } as const;
 
 export type Screen = keyof typeof SIZES;
 
-/** What every page is shown on, as in `test.each(SCREENS)`. */
+/** The screens on which pages are tested, as in `test.each(SCREENS)`. */
 export const SCREENS = Object.keys(SIZES) as Screen[];
 
 const SCHEMES = ['light', 'dark'] as const;
 
-/** Somebody looks at pages, in a browser that has seen nothing before. */
+/** A visit to pages in a new browser context. */
 export interface Visit {
   page: Page;
-  /** Of what the browser complains of, this does not fail the test. */
+  /** Ignores complaints of the browser that match. Others fail the test. */
   allow: (complaint: RegExp) => void;
   /**
-   * Holds the page as it is against what holds of every page, light and dark, and keeps pictures where they are wanted. A page that is not
-   * ours may have faults that axe finds.
+   * Checks the page against the rules for every page, in light and dark. Saves screenshots if CONSOLE_SCREENSHOTS is set. Does not run
+   * axe on a page that is not ours.
    */
   look: (name: string, of?: { isOurs: boolean }) => Promise<void>;
-  /** To a screen of this size. */
+  /** Changes the size of the screen. */
   resize: (to: Screen) => Promise<void>;
 }
 
 export interface VisitOptions {
   screen: Screen;
-  /** Where paths such as `/console/runs` begin; that of a `Caller` will do. */
+  /** The origin for paths such as `/console/runs`. The `baseUrl` of a `Caller` works too. */
   baseUrl: string;
 }
 
 export interface Visits {
-  /** Throws what the body throws, and else when the browser complained of something. */
+  /** Runs the body. Throws its error, or throws if the browser complained. */
   visit(options: VisitOptions, body: (visit: Visit) => Promise<void>): Promise<void>;
 }
 
-/** For the tests of a `describeInBrowser`: one browser for all of them, and nothing of one visit is left for the next. */
+/** Starts one browser for the tests of a `describeInBrowser`. Each visit has its own context, so visits share no state. */
 export function useBrowser(): Visits {
   let browser: Browser;
   beforeAll(async () => {
@@ -76,7 +76,7 @@ export function useBrowser(): Visits {
   };
 }
 
-/** Gives the browser a session; returns the key of its pages. The login page has tests of its own. */
+/** Gives the browser a session without the login page, which has its own tests. Returns the page key. */
 export async function signIn(
   page: Page,
   { operatorToken }: Pick<System, 'operatorToken'>,
@@ -92,25 +92,25 @@ export async function signIn(
   return pageKey;
 }
 
-/** Gives every page of the context the key, on every port, unless it has one. */
+/** Sets the page key on every page of the context and every port, unless the page has one. */
 export const givePageKey = (context: BrowserContext, pageKey: string): Promise<unknown> =>
   context.addInitScript(
     `if (location.protocol !== 'about:') localStorage.getItem('spool-page-key') ?? localStorage.setItem('spool-page-key', '${pageKey}')`,
   );
 
-/** Errors that scripts threw or wrote, what the page's policy kept out, and requests that got no answer or a bad one. */
+/** Collects errors of scripts, violations of the page's policy, and requests that failed. */
 function complaintsOf(context: BrowserContext): string[] {
   const complaints: string[] = [];
   context.on('weberror', (thrown) => complaints.push(`thrown: ${thrown.error().stack ?? String(thrown.error())}`));
   context.on('console', (message) => {
     const { url } = message.location();
     const isPolicy = /content.security.policy/i.test(message.text());
-    // An answer of 400 and more is written here too, by the browser.
+    // The browser also logs each response with a status of 400 or more here.
     if (message.type() === 'error' || isPolicy) complaints.push(`console: ${message.text()} (${url})`);
   });
   context.on('requestfailed', (request) => {
     const why = request.failure()?.errorText ?? 'no reason';
-    // What a page gives up itself, because it is left or asks for something newer.
+    // The page aborts requests itself when it is left, or when it sends a newer request.
     if (why !== 'net::ERR_ABORTED') complaints.push(`request: ${why} (${request.method()} ${request.url()})`);
   });
   return complaints;
@@ -123,16 +123,16 @@ async function look(page: Page, name: string, { isOurs } = { isOurs: true }): Pr
     await screenshot(page, `${name}-${colorScheme}`);
     if (i === 0) {
       await eventually(() => isInReach(page), {
-        what: 'all is in reach, drawn as wide as the screen',
+        what: 'no control is out of reach, and the page is not wider than the screen',
         timeoutMs: 5_000,
       });
     }
-    // Another scheme changes nothing but colours.
+    // A colour scheme changes only colours.
     if (isOurs) await expectNoFault(page, i === 0 ? undefined : COLOR_RULES);
   }
 }
 
-/** Whether a page that has schemes has this one; what moves to it is there at once. */
+/** Whether the page has this colour scheme, or has no schemes. Finishes running animations. */
 const hasColors = (scheme: string): string => `(() => {
   const finite = document.getAnimations().filter(({ effect }) => effect.getComputedTiming().endTime < Infinity);
   for (const animation of finite) animation.finish();
@@ -140,13 +140,13 @@ const hasColors = (scheme: string): string => `(() => {
   return [undefined, '${scheme}'].includes(mantineColorScheme) && finite.length === 0;
 })()`;
 
-/** Into the folder CONSOLE_SCREENSHOTS; without it none is taken, for it takes longer than all else. */
+/** Saves a screenshot in the folder CONSOLE_SCREENSHOTS. Without this setting, takes none, because screenshots are slow. */
 async function screenshot(page: Page, name: string): Promise<void> {
   const folder = process.env['CONSOLE_SCREENSHOTS'];
   if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
 }
 
-/** What is too wide scrolls in a box of its own. */
+/** Expects that wide content scrolls in its own box, and that every control can be reached. */
 async function isInReach(page: Page): Promise<true> {
   const widths = await page.evaluate<[number, number]>(
     '[document.documentElement.scrollWidth, document.documentElement.clientWidth]',
@@ -156,7 +156,7 @@ async function isInReach(page: Page): Promise<true> {
   return true;
 }
 
-/** What can be pressed or filled in and lies beyond the right edge, where no box scrolls to it. */
+/** Finds controls beyond the right edge that no box can scroll into view. */
 const OUT_OF_REACH = `[...document.querySelectorAll('a, button, input, select, [role=tab]')].filter((element) => {
   const { right, width } = element.getBoundingClientRect();
   if (width === 0 || right <= document.documentElement.clientWidth + 1) return false;
@@ -167,12 +167,12 @@ const OUT_OF_REACH = `[...document.querySelectorAll('a, button, input, select, [
 
 let axeSource: Promise<string> | undefined;
 
-/** Those of axe that are about colours. */
+/** The rules of axe about colours. */
 const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
 
 /** Expects that axe-core, with all its rules or the given ones, finds nothing on the page. */
 export async function expectNoFault(page: Page, rules?: string[]): Promise<void> {
-  // Evaluated by the debugger: the page's own policy lets no script in.
+  // Evaluated through the debugger, because the page's policy blocks added scripts.
   if (!(await page.evaluate<boolean>(`'axe' in window`))) {
     axeSource ??= readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
     await page.evaluate(await axeSource);

@@ -2,10 +2,10 @@ import { spawn, spawnSync } from 'node:child_process';
 import { stripVTControlCharacters } from 'node:util';
 import { eventually } from '#testing';
 
-// Of util-linux: it gives a program a terminal.
+// Only the `script` of util-linux can give a program a terminal with these options.
 const HAS_SCRIPT = spawnSync('script', ['--version']).stdout?.includes('util-linux') === true;
 
-/** `describe`, if there is a program that makes terminals. */
+/** Runs the suite if `script` of util-linux is installed. Else skips it and says so. */
 export function describeOnTerminal(name: string, suite: () => void): void {
   if (!HAS_SCRIPT) process.stderr.write(`SKIPPED: ${name}: needs the program script of util-linux.\n`);
   (HAS_SCRIPT ? describe : describe.skip)(name, suite);
@@ -13,7 +13,7 @@ export function describeOnTerminal(name: string, suite: () => void): void {
 
 /** A program on a pseudo-terminal. */
 export class Terminal {
-  /** What has been written, with colours. */
+  /** The complete output, with colours. */
   raw = '';
   /** Where `waitFor` continues. */
   private from = 0;
@@ -34,12 +34,12 @@ export class Terminal {
     return stripVTControlCharacters(this.raw).replaceAll('\r', '');
   }
 
-  /** Waits for a text after the one that was found before, and returns all between them. */
+  /** Waits for a text after the one that was found last. Returns the output up to its end. */
   waitFor(text: string): Promise<string> {
     return this.find(text, (shown) => shown.indexOf(text));
   }
 
-  /** Types a line when the prompt is the last that is shown. */
+  /** Waits until the output ends with the prompt, then types a line. */
   async enter(line: string, prompt = '> '): Promise<void> {
     await this.find(prompt, (shown) => (shown.endsWith(prompt) ? shown.length - prompt.length : -1));
     this.type(`${line}\r`);

@@ -13,7 +13,7 @@ export interface ChatOptions {
   yes?: true;
 }
 
-/** Whom an operator talks with. */
+/** The Agent of a chat, and the client that reaches it as the operator. */
 export interface Access {
   client: Spool;
   agentId: string;
@@ -24,10 +24,10 @@ export interface Access {
   threadId: string | null;
 }
 
-/** Creates chat tokens for the operator. Throws CommandError. */
+/** Chooses the Agent and the Thread, and creates chat tokens for them. Throws CommandError. */
 export async function openAccess(session: Session, agent: string | undefined, options: ChatOptions): Promise<Access> {
   if (options.thread !== undefined && options.continue) {
-    throw new CommandError('usage', '--thread and --continue exclude each other.');
+    throw new CommandError('usage', '--thread and --continue cannot be used together.');
   }
   const baseUrl = await session.apiUrl();
   const agentId = await chooseAgent(session, agent, options);
@@ -76,7 +76,8 @@ async function usableAgents(session: Session, organization: string | undefined):
 }
 
 async function chooseUsable(session: Session, agents: readonly ManagedAgent[]): Promise<string> {
-  if (agents.length === 0) throw new CommandError('notFound', 'No Agent is published and open to callers.');
+  if (agents.length === 0)
+    throw new CommandError('notFound', 'No Agent can be used. Publish one and switch on its API access.');
   if (agents.length === 1) return agents[0]!.id;
   const names = agents.map(({ name, organizationName }) => `${showInLine(name)} (${showInLine(organizationName)})`);
   if (!session.isTerminal) {
@@ -85,20 +86,20 @@ async function chooseUsable(session: Session, agents: readonly ManagedAgent[]): 
   }
   for (const [i, name] of names.entries()) session.note(`${String(i + 1).padStart(3)}  ${name}`);
   const chosen = agents[Number(await askLine('Number of the Agent: ')) - 1];
-  if (chosen === undefined) throw new CommandError('usage', 'No Agent was chosen.');
+  if (chosen === undefined) throw new CommandError('usage', 'No Agent was chosen; type a number from the list.');
   return chosen.id;
 }
 
 /** An internal error of the service has the exit `failed`. */
 const TRANSIENT: readonly ExitName[] = ['away', 'failed'];
 
-/** Marks a refusal as final, so that the client does not ask again. */
+/** Throws a refusal with a final status, so that the client does not call getToken again. */
 function refuse(error: unknown): never {
   const isFinal = error instanceof CommandError && !TRANSIENT.includes(error.exit);
   throw isFinal ? Object.assign(error, { status: 403 }) : error;
 }
 
-/** Throws the error of a request as one of a command. */
+/** Throws a SpoolError as a CommandError with its exit code. Throws other errors unchanged. */
 export function toCommandError(error: unknown): never {
   if (!(error instanceof SpoolError)) throw error;
   if (error.cause instanceof CommandError) throw error.cause;

@@ -28,18 +28,18 @@ const file = (name: string, fileId = name): MessagePart => ({
   ...{ type: 'file', fileId, name, kind: 'artifact', action: 'created' },
 });
 
-/** Returns what each of the states adds to the screen. */
+/** Returns the text that each state adds to the screen. */
 const shown = (states: Message[][], renderer = new Renderer(false)): string[] =>
   states.map((messages) => renderer.render(messages));
 
 describe('the renderer', () => {
-  test('shows each delta once, and ends the line with the answer', () => {
+  test('shows each delta once, and ends the line when the answer ends', () => {
     const states = ['He', 'Hello', 'Hello'].map((words) => [user('Hi'), agent([text(words)])]);
     const done = [user('Hi'), agent([text('Hello')], { status: 'completed' })];
     expect(shown([...states, done, done])).toEqual(['> Hi\nHe', 'llo', '', '\n', '']);
   });
 
-  test('does not repeat a message that was typed here', () => {
+  test('does not show a typed message again', () => {
     const renderer = new Renderer(false);
     renderer.expectTyped('Hi');
     expect(shown([[user('Hi')], [user('Hi'), user('Other')]], renderer)).toEqual(['', '> Other\n']);
@@ -51,9 +51,13 @@ describe('the renderer', () => {
     expect(shown([messages])).toEqual(['Hm.\nYes']);
   });
 
-  test('says that the text of an interrupted step is void', () => {
+  test('says that the text of an interrupted step does not count', () => {
     const states = [[agent([text('Hal')])], [agent([])], [agent([text('Hello', 'S2')])]];
-    expect(shown(states)).toEqual(['Hal', '\n(The step was interrupted and is repeated.)\n', 'Hello']);
+    expect(shown(states)).toEqual([
+      'Hal',
+      '\n(The step was interrupted and runs again. Ignore its text above.)\n',
+      'Hello',
+    ]);
   });
 
   test('shows a line for each state of a tool call', () => {
@@ -81,7 +85,7 @@ describe('the renderer', () => {
     expect(shown([[agent([call({ toolInput, state: 'waiting', approval })])]])[0]).toContain('x'.repeat(1_000));
   });
 
-  test('names files, and says how the Run ended', () => {
+  test('shows the names of files, and how the Run ended', () => {
     const error = { code: 'provider_auth', message: 'No\nkey.', retryable: false };
     const states: [Partial<AgentMessage>, string][] = [
       [{ status: 'failed', error }, 'Error: No key. (/retry tries again)\n'],
@@ -143,11 +147,11 @@ describe('/save', () => {
     ['my report.pdf', '2', 'my report.pdf'],
     ['my report.pdf docs/r.pdf', '2', 'docs/r.pdf'],
     ['../../.profile', '3', '.profile'],
-  ])('%s finds the newest file, and saves it here without a path', (typed, fileId, path) => {
+  ])('%s finds the newest file, and saves it in the current directory if no path is given', (typed, fileId, path) => {
     expect(findFile(messages, typed)).toEqual({ fileId, path });
   });
 
-  test('lists the files of the chat if there is none of this name', () => {
+  test('lists the files of the chat if none has this name', () => {
     expect(() => findFile(messages, 'b.md')).toThrow(CommandError);
     expect(() => findFile(messages, 'b.md')).toThrow(/a\.md, \.\.\/\.\.\/\.profile, my report\.pdf/);
   });

@@ -4,7 +4,7 @@ import type { Message, PublicFile, Spool } from '#client';
 import { CommandError } from '../exit-codes.ts';
 import { showInLine } from '../text.ts';
 
-/** Uploads a file, which the next message can carry. Throws CommandError and SpoolError. */
+/** Uploads a file as a draft for the next message. Throws CommandError and SpoolError. */
 export async function uploadFile(client: Spool, agentId: string, path: string): Promise<PublicFile> {
   if (path === '') throw new CommandError('usage', 'Name the file: /file PATH');
   const content = await readFile(path).catch(({ code }: NodeJS.ErrnoException) => {
@@ -19,8 +19,8 @@ export interface SavedFile {
 }
 
 /**
- * Finds a file of the messages by its name or id. Names may have spaces. Without a path, the file is saved in the current directory,
- * whatever directories its name contains. Throws CommandError.
+ * Finds the newest file with a name or id, and the path to save it. Names may have spaces. Without a path, returns one in the current
+ * directory and ignores directories in the name, because the name comes from the Agent. Throws CommandError.
  */
 export function findFile(messages: readonly Message[], text: string): SavedFile {
   const files = messages.flatMap(({ parts }) => parts.filter((part) => part.type === 'file')).reverse();
@@ -38,14 +38,14 @@ export function findFile(messages: readonly Message[], text: string): SavedFile 
   );
 }
 
-/** Downloads a file to a path where nothing is. Throws CommandError and SpoolError. */
+/** Downloads a file to a new path. Never overwrites a file. Throws CommandError and SpoolError. */
 export async function saveFile(client: Spool, { fileId, path }: SavedFile): Promise<void> {
   const { body } = await client.files.download(fileId);
   const file = await open(path, 'wx', 0o600).catch(async ({ code }: NodeJS.ErrnoException) => {
     await body?.cancel();
     throw new CommandError(
       'usage',
-      code === 'EEXIST' ? `${path} exists already.` : `${path} cannot be written: ${code}.`,
+      code === 'EEXIST' ? `${path} already exists.` : `${path} cannot be written: ${code}.`,
     );
   });
   try {

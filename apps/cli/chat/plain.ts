@@ -5,7 +5,7 @@ import type { Session } from '../session.ts';
 import { showControls, showInLine } from '../text.ts';
 import type { Access } from './access.ts';
 
-/** Sends standard input as one message, and writes the text of the answer. Throws CommandError and SpoolError. */
+/** Sends standard input as one message, and writes the text of the answer to standard output. Throws CommandError and SpoolError. */
 export async function chatPlainly(session: Session, access: Access, allowsAll: boolean): Promise<void> {
   const { client, agentId, userId, threadId } = access;
   if (process.stdin.isTTY) session.note('Type the message, and end it with Ctrl+D.');
@@ -35,7 +35,7 @@ export async function chatPlainly(session: Session, access: Access, allowsAll: b
   }
 }
 
-/** Answers the approvals of a Run until it ends. */
+/** Decides the approvals of a Run until it ends. Returns the text of its answer. */
 async function answerOf(session: Session, client: Spool, run: Run, allowsAll: boolean): Promise<string> {
   for (;;) {
     const answer = await run.answer();
@@ -51,7 +51,7 @@ async function answerOf(session: Session, client: Spool, run: Run, allowsAll: bo
 
 const DECIDED: ReadonlySet<string> = new Set(['request_decided', 'request_not_pending']);
 
-/** Another client may decide first, or end the Run. */
+/** Ignores the conflict of a late decision, because another client can decide first or end the Run. */
 export function ignoreDecided(error: unknown): void {
   const isDecided = error instanceof SpoolError && DECIDED.has(error.reason ?? '');
   if (!isDecided) throw error;

@@ -4,20 +4,20 @@ import { showControls, showInLine } from '../text.ts';
 type ToolCall = Extract<MessagePart, { type: 'tool_call' }>;
 type AgentMessage = Extract<Message, { role: 'agent' }>;
 
-/** How many characters of arguments and results a line shows. At an approval, the arguments are shown in full. */
+/** How many characters of arguments and results a line shows. An approval shows all arguments, so that nothing is approved unseen. */
 const SHOWN = 200;
 
-/** Turns the messages of a Thread into text for a terminal, which can only be appended to. */
+/** Renders the messages of a Thread as text that a terminal appends. Text on the screen cannot be changed later. */
 export class Renderer {
-  /** By part or message, what has been shown: a number of characters, or a state. */
+  /** The characters or the state that have been shown, by the key of a part or the id of a message. */
   private shown = new Map<string, number | string>();
-  /** Messages that are on the screen already, because they were typed there. */
+  /** Messages that were typed on this terminal, so they are already on the screen. */
   private readonly typed: string[] = [];
   private isLineStart = true;
 
   constructor(private readonly coloured: boolean) {}
 
-  /** Shows the next message with this text as typed. */
+  /** Does not show the next message with this text, because it was typed on this terminal. */
   expectTyped(text: string): void {
     this.typed.push(text);
   }
@@ -28,25 +28,25 @@ export class Renderer {
     if (at !== -1) this.typed.splice(at, 1);
   }
 
-  /** Returns what is new in these messages, safe to write. */
+  /** Returns the text that these messages add, with control characters escaped. */
   render(messages: readonly Message[]): string {
     const before = this.shown;
     this.shown = new Map();
     const keys = new Set(messages.flatMap(({ id, parts }) => parts.map((part, i) => keyOf(id, part, i))));
     const isVoid = [...before].some(([key, value]) => typeof value === 'number' && !keys.has(key));
-    const note = isVoid ? this.line(this.dim('(The step was interrupted and is repeated.)')) : '';
+    const note = isVoid ? this.line(this.dim('(The step was interrupted and runs again. Ignore its text above.)')) : '';
     const texts = messages.map((message) =>
       message.role === 'user' ? this.renderQuestion(message, before) : this.renderAnswer(message, before),
     );
     return note + texts.join('');
   }
 
-  /** Returns a line of its own. */
+  /** Returns the text as a separate line. */
   line(text: string): string {
     return `${this.startLine()}${text}\n`;
   }
 
-  /** Returns what ends an open line. */
+  /** Returns a line end if the current line has text. */
   startLine(): string {
     const start = this.isLineStart ? '' : '\n';
     this.isLineStart = true;

@@ -4,7 +4,7 @@ import { Writable } from 'node:stream';
 
 export interface Line {
   text: string;
-  /** What the prompt asked about when Enter was pressed; null: a message. */
+  /** The id of the question that the prompt showed when Enter was pressed; null if it asked for a message. */
   askedId: string | null;
   /** Whether the whole text is on the screen. */
   wasShown: boolean;
@@ -16,12 +16,12 @@ export interface ScreenEvents {
   close(): void;
 }
 
-/** Text on a terminal, above a prompt. Uses standard input and output. */
+/** A terminal with output above a prompt. Uses standard input and output. */
 export class Screen {
   private isHidden = true;
   private prompt = '';
   private askedId: string | null = null;
-  /** The begun message, while something else is asked. */
+  /** The unfinished message, while the prompt asks a question. */
   private draft = '';
   private readonly lines: Interface;
 
@@ -40,7 +40,7 @@ export class Screen {
     if (!wasHidden) this.show();
   }
 
-  /** Shows a prompt. `id`: what it asks about; null: a message. */
+  /** Shows a prompt. `id` is the question that it asks; null if it asks for a message. */
   ask(prompt: string, id: string | null): void {
     this.changeSubject(id);
     if (!this.isHidden && prompt === this.prompt) return;
@@ -49,7 +49,7 @@ export class Screen {
     this.show();
   }
 
-  /** Hides the prompt. What is typed meanwhile appears with the next prompt for a message. */
+  /** Hides the prompt. Text that is typed meanwhile appears with the next prompt for a message. */
   hide(): void {
     this.erase();
     this.changeSubject(null);
@@ -60,7 +60,7 @@ export class Screen {
     this.lines.close();
   }
 
-  /** Shows what readline writes while the prompt is shown. */
+  /** Returns the output of readline. It drops everything while the prompt is hidden. */
   private openOutput(): Writable {
     const output = new Writable({
       write: (chunk: Uint8Array, _encoding, done) => {
@@ -81,7 +81,7 @@ export class Screen {
 
   private show(): void {
     this.isHidden = false;
-    // Otherwise readline moves up by the rows of a line that was typed while the prompt was hidden.
+    // A line that was typed while the prompt was hidden took no rows. Without this, readline would move up by its rows.
     (this.lines as unknown as { prevRows: number }).prevRows = 0;
     this.lines.setPrompt(this.prompt);
     this.lines.prompt(true);
@@ -94,7 +94,7 @@ export class Screen {
     this.isHidden = true;
   }
 
-  /** Puts the typed text aside: an answer must not count for another question, nor a message as an answer. */
+  /** Clears the input line and keeps an unfinished message. A reply must not count for another question, nor a message as a reply. */
   private changeSubject(id: string | null): void {
     if (id === this.askedId) return;
     this.erase();
@@ -106,7 +106,7 @@ export class Screen {
   }
 }
 
-/** Lines that arrive together were pasted, so they are one text. */
+/** Joins lines that arrive together to one text, because they were pasted. */
 function readPasted(lines: Interface, events: ScreenEvents, onEnter: () => Omit<Line, 'text'>): void {
   let pasted: string[] = [];
   lines.on('line', (text) => {

@@ -19,7 +19,7 @@ import { ignoreDecided } from './plain.ts';
 import { Renderer } from './render.ts';
 import { Screen, type Line } from './screen.ts';
 
-/** Talks with a person until they leave. Throws CommandError and SpoolError. */
+/** Runs a chat on the terminal until the person exits. Throws CommandError and SpoolError. */
 export async function chatOnTerminal(session: Session, access: Access, allowsAll: boolean): Promise<void> {
   await new TerminalChat(access, allowsAll, session.coloured).run();
 }
@@ -34,7 +34,7 @@ interface Unsent {
   wasShown: boolean;
 }
 
-/** What the person sees follows from the messages of the Thread, so other clients may act too. */
+/** A chat on a terminal. Derives the screen from the messages of the Thread, so other clients can act at the same time. */
 class TerminalChat {
   private readonly screen: Screen;
   private renderer: Renderer;
@@ -47,9 +47,9 @@ class TerminalChat {
   private readonly decided = new Set<string>();
   private readonly stopped = new Set<string>();
   private question: OpenQuestion | null = null;
-  /** Uploaded for the next message. */
+  /** Files that were uploaded for the next message. */
   private readonly files: PublicFile[] = [];
-  /** Messages that are sent once no Run is active, because the service refuses them before. */
+  /** Messages that are sent when no Run is active. Until then, the service can refuse them. */
   private readonly waiting: Unsent[] = [];
   private isSending = false;
   private busy = 0;
@@ -74,7 +74,7 @@ class TerminalChat {
 
   async run(): Promise<void> {
     const { agentName, threadId } = this.access;
-    this.note(`Chat with ${agentName}. /help lists the commands; Ctrl+C stops an answer, or leaves.`);
+    this.note(`Chat with ${agentName}. /help lists the commands; Ctrl+C stops an answer, or exits.`);
     if (threadId !== null) this.open(threadId);
     this.update();
     try {
@@ -117,7 +117,7 @@ class TerminalChat {
     this.update();
   }
 
-  /** Shows the prompt that the state needs. */
+  /** Does what the state needs: allows a call, sends a waiting message, or shows or hides the prompt. */
   private update(): void {
     if (this.hasLeft) return;
     this.question = openQuestions(this.state.messages).find(({ requestId }) => !this.decided.has(requestId)) ?? null;
@@ -148,7 +148,7 @@ class TerminalChat {
     this.inputs = this.inputs.then(() => this.act(what));
   }
 
-  /** Does something that can fail, and then shows the prompt again. */
+  /** Runs an action with the message prompt hidden. Shows errors of the command or service; ends the chat on others. */
   private async act(what: () => Promise<void>): Promise<void> {
     this.busy++;
     this.update();
@@ -174,7 +174,7 @@ class TerminalChat {
   private async answer(askedId: string, text: string): Promise<void> {
     const { question } = this;
     const decision = parseDecision(text);
-    if (question?.requestId !== askedId) this.note('This was decided meanwhile.');
+    if (question?.requestId !== askedId) this.note('This call was already decided.');
     else if (decision === null) this.note('Answer y or n, or /stop.');
     else await this.decide(question, decision);
   }
@@ -195,7 +195,7 @@ class TerminalChat {
     file: async (path) => {
       const file = await uploadFile(this.access.client, this.access.agentId, path);
       this.files.push(file);
-      this.note(`The next message carries: ${this.files.map(({ name }) => name).join(', ')}`);
+      this.note(`Attached to the next message: ${this.files.map(({ name }) => name).join(', ')}`);
     },
     save: async (text) => {
       const found = findFile(this.state.messages, text);

@@ -9,15 +9,15 @@ export const chat: CommandSpec<string[], Options & ChatOptions> = {
   options: [
     { flags: '--org <org>', description: 'organization of the Agent' },
     { flags: '--continue', description: 'continue your newest chat with this Agent' },
-    { flags: '--thread <threadId>', description: 'continue this chat of yours' },
+    { flags: '--thread <threadId>', description: 'continue one of your chats' },
     { flags: '-y, --yes', description: 'allow every tool call' },
   ],
   examples: [['chat'], ['chat guide --continue'], ['chat guide --yes < question.txt', 'without a terminal']],
   async run(session, [agent], options) {
     if (session.json)
-      throw new CommandError('usage', 'chat has no --json; without a terminal it writes only the answer.');
+      throw new CommandError('usage', 'chat does not support --json; without a terminal, it prints only the answer.');
     if (options['local']) throw new CommandError('usage', 'chat needs the service; run it without --local.');
-    // The client is not loaded for other commands.
+    // Imported here, so that other commands start without loading the client.
     const { chat: talk } = await import('../chat/chat.ts');
     await talk(session, agent, options);
   },

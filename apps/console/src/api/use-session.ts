@@ -5,12 +5,12 @@ import { readSession, signIn, signOut, type Session } from './session.ts';
 
 const KEY = ['session'];
 
-/** Every pod knows within a second or so that a token was revoked, and its operator looks at nothing 5 s after. */
+/** How often the session is read. A page must close within 5 s after its token is revoked, and a pod needs about a second to know. */
 const ASK_EVERY_MS = 2_500;
 
 /**
- * Who is signed in: null nobody, also from when any call has been told that the session is over. It is asked for all the
- * time, as not every page reads by itself; so it also tells when the service is away, and when it is back.
+ * Returns the session. Its data is null if nobody is signed in, and as soon as any call reports that the session has ended. Polls the
+ * service, because not every page sends requests. So its error also shows when the service is unavailable.
  */
 export function useSession(): UseQueryResult<Session | null> {
   const queries = useQueryClient();
@@ -25,7 +25,7 @@ export function useSession(): UseQueryResult<Session | null> {
 
 export function useSigning(): { signIn: (token: string) => Promise<void>; signOut: () => Promise<void> } {
   const queries = useQueryClient();
-  // What was read is not for whoever sits here next.
+  // The next person on this device must not see the answers of the one before.
   const become = async (session: Session | null): Promise<void> => {
     await setSession(queries, session);
     forgetAnswers(queries);
@@ -39,12 +39,12 @@ export function useSigning(): { signIn: (token: string) => Promise<void>; signOu
   };
 }
 
-/** Removes all that was read, but for who is signed in. */
+/** Removes all cached answers, except the session. */
 export function forgetAnswers(queries: QueryClient): void {
   queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
 }
 
-/** An answer that is still under way tells of the session before: it would bring that back. */
+/** Sets the session. Cancels a request in flight first, because its answer would restore the session before. */
 async function setSession(queries: QueryClient, session: Session | null): Promise<void> {
   await queries.cancelQueries({ queryKey: KEY });
   queries.setQueryData(KEY, session);

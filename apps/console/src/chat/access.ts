@@ -1,7 +1,7 @@
 import { Spool } from '#client';
 import { post } from '../api/client.ts';
 
-/** The client with a token of one user, and the Agent that the user talks with. */
+/** A client with the token of one user, and the Agent that the user chats with. */
 export interface Access {
   client: Spool;
   agentId: string;
@@ -13,15 +13,15 @@ export interface Access {
 export interface Link {
   token: string;
   userId: string;
-  /** The only Agent that the token may use; null: the address names it. */
+  /** The only Agent that the token may use; null if the address names the Agent. */
   agentId: string | null;
-  /** Whether the tab does not keep it yet. It is still in the address then. */
+  /** Whether the token is still in the address, and the tab does not keep it yet. */
   isNew: boolean;
 }
 
 const baseUrl = `${window.location.origin}/api/v1`;
 
-/** The access of the signed-in operator. The service creates each token behind the session. */
+/** Returns the access of the signed-in operator. The service creates each chat token for the session. */
 export function operatorAccess(agentId: string): Access {
   const create = () => post('/chat-tokens', { body: { agentId } });
   let newest: ReturnType<typeof create> | undefined;
@@ -53,7 +53,7 @@ export function readLink(): Link | null {
   return token === null ? null : { token, ...readClaims(token), isNew: given !== null };
 }
 
-/** Keeps the link for this tab. Removes the token from the address, so that it is neither copied nor kept in the history. */
+/** Keeps the link for this tab. Removes the token from the address, so that nobody copies it and the history does not keep it. */
 export function keepLink({ token }: Link): void {
   sessionStorage.setItem(KEPT_AS, token);
   removeFragment();
@@ -66,7 +66,7 @@ export function forgetLink(): void {
 
 const removeFragment = (): void => window.history.replaceState(null, '', window.location.pathname);
 
-/** Reads the claims without verifying them: the service does. */
+/** Reads the claims without verifying them, because the service verifies every request. */
 function readClaims(token: string): Pick<Link, 'userId' | 'agentId'> {
   try {
     const payload = (token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/');
@@ -74,7 +74,7 @@ function readClaims(token: string): Pick<Link, 'userId' | 'agentId'> {
     const { sub, agent } = JSON.parse(new TextDecoder().decode(bytes)) as { sub: string; agent?: string };
     return { userId: sub, agentId: agent ?? null };
   } catch {
-    // The service says what is wrong with it.
+    // The first request fails, and the page shows its error.
     return { userId: '', agentId: null };
   }
 }

@@ -2,7 +2,7 @@ import type { AttachmentAdapter, PendingAttachment } from '@assistant-ui/react';
 import type { Spool } from '#client';
 import { reportFailure } from '../components/action.ts';
 
-/** Uploads files as soon as they are added, and knows the draft of each attachment. */
+/** Uploads files as soon as they are added. Maps each attachment to the draft that a message references. */
 export class DraftAttachments implements AttachmentAdapter {
   readonly accept = '*';
   private readonly drafts = new Map<string, { abort: AbortController; draftId: string | null }>();
@@ -51,7 +51,7 @@ export class DraftAttachments implements AttachmentAdapter {
     if (draft?.draftId) await this.client.files.delete(draft.draftId);
   }
 
-  /** Refuses a file that was not uploaded, so that no message goes without it: text and files return to the field. */
+  /** Throws if the file was not uploaded. Then no message is sent without it, and the text and files return to the field. */
   async send(attachment: PendingAttachment) {
     if (!this.drafts.get(attachment.id)?.draftId) {
       const error = new Error(`${attachment.name} was not uploaded. Remove it, or attach it again.`);

@@ -4,7 +4,7 @@ import type { PendingAttachment } from '@assistant-ui/react';
 import { Spool } from '#client';
 import { DraftAttachments } from './attachments.ts';
 
-test('a file that was not uploaded lets no message go without it', async () => {
+test('rejects a message whose file was not uploaded', async () => {
   const server = createServer((request, response) => {
     request.resume().on('end', () => response.writeHead(413, { 'content-type': 'application/json' }).end(TOO_LARGE));
   });

@@ -12,7 +12,7 @@ import { ChatList, CHATS } from './chat-list.tsx';
 import classes from './chat.module.css';
 import { Conversation } from './conversation.tsx';
 
-/** Returns the Agent and the Thread of the address. */
+/** Returns the ids of the Agent and the Thread in the address. */
 export function usePlace(): { agentId: string | null; threadId: string | null } {
   const [, params] = useRoute('/:agentId?/:threadId?');
   return { agentId: params?.agentId ?? null, threadId: params?.threadId ?? null };
@@ -27,7 +27,7 @@ interface ChatProps {
   isOperator?: boolean;
 }
 
-/** The page with its list of chats, and the chat of the address. */
+/** The page with the list of chats, and the chat that the address names. */
 export function Chat({ access, agents, agent, threadId, account, isOperator = false }: ChatProps) {
   const [opened, { toggle, close }] = useDisclosure();
   const [, navigate] = useLocation();
@@ -89,7 +89,10 @@ export function Chat({ access, agents, agent, threadId, account, isOperator = fa
   );
 }
 
-/** The conversation of the address. The one that made its own Thread goes on, with what is typed and the focus. */
+/**
+ * The conversation that the address names. Its key does not change when its first message creates the Thread, so typed text and the
+ * focus stay.
+ */
 function Opened({ access, agent, threadId }: Pick<ChatProps, 'access' | 'agent' | 'threadId'>) {
   const [, navigate] = useLocation();
   const queries = useQueryClient();

@@ -26,7 +26,7 @@ export const CHATS = 'chats';
 /** How often the list is read again while the page is visible. Milliseconds. */
 const READ_EVERY_MS = 15_000;
 const PAGE = 100;
-/** The filter loads so many chats by itself. */
+/** How many chats the filter loads by itself. */
 const MAX_FILTERED = 1_000;
 
 interface Props {
@@ -75,7 +75,7 @@ export function ChatList({ access: { client, agentId }, threadId, onFollow }: Pr
           { value: 'false', label: 'Active' },
           { value: 'true', label: 'Archived' },
         ]}
-        aria-label="Which chats"
+        aria-label="Chats to list"
       />
       {error && <ErrorNote error={error} />}
       {shown === undefined && !error && <Loading />}
@@ -127,7 +127,7 @@ function ChatLink({ chat, client, isOpen, isArchived, onFollow }: ChatLinkProps)
         description={state}
         noWrap
         className={classes.chat}
-        // Mantine's is too pale on its own background.
+        // Mantine's colour has too little contrast on the background of the open chat.
         styles={{ description: { color: 'inherit', opacity: 1 } }}
       />
       <ChatMenu {...{ chat, client, isArchived }} />
@@ -151,7 +151,7 @@ function ChatMenu({ chat, client, isArchived }: Omit<ChatLinkProps, 'onFollow' |
     done: 'Chat deleted.',
     ask: {
       title: 'Delete this chat?',
-      message: `“${title}” is deleted with its messages and files, for ever.`,
+      message: `“${title}” and its messages and files are deleted permanently.`,
       action: 'Delete',
       isDangerous: true,
     },
@@ -206,7 +206,7 @@ function RenameDialog({ chat, client, close }: { chat: ThreadSummary; client: Sp
     >
       <TextInput
         label="Title"
-        description="Empty: the first message."
+        description="If empty, the first message is the title."
         value={title}
         maxLength={255}
         onChange={(event) => setTitle(event.currentTarget.value)}

@@ -9,10 +9,11 @@ import { withoutDirections } from './markdown-rules.ts';
 interface Props {
   /** Stops the active Run; null if none is active. */
   stop: (() => Promise<void>) | null;
-  /** Why nothing can be sent; null if something can. */
+  /** Why no message can be sent; null if one can. */
   closed: string | null;
-  /** What was typed and not sent, by place. */
+  /** The unsent text of each chat, by Thread id, or by Agent id for a new chat. */
   unsent: Map<string, string>;
+  /** The key of this chat in `unsent`. */
   place: string;
 }
 
@@ -21,16 +22,16 @@ export function Composer({ stop, closed, unsent, place }: Props) {
   useUnsent(unsent, place);
   const isBlank = useAuiState(({ composer }) => composer.text.trim() === '');
   const canSend = useAuiState(({ composer }) => composer.canSend) && !isBlank;
-  // Files alone are no message.
+  // The service requires text in a message, also if it has files.
   const refuse = (event: FormEvent) => {
     if (!canSend) event.preventDefault();
   };
-  // Otherwise Enter would begin a new line while nothing can be sent.
+  // Without this, Enter would start a new line while no message can be sent.
   const keepOnLine = (event: KeyboardEvent) => {
     if (isSending(event) && (stop !== null || !canSend)) event.preventDefault();
   };
   const field = useRef<HTMLTextAreaElement>(null);
-  // The button that had the focus is gone then.
+  // The Stop button had the focus, and is removed when the Run ends.
   const stopAndReturn = () => stop?.().then(() => field.current?.focus()) ?? Promise.resolve();
   return (
     <ComposerPrimitive.Root className={classes.composer} onSubmit={refuse}>
@@ -44,7 +45,7 @@ export function Composer({ stop, closed, unsent, place }: Props) {
         minRows={1}
         maxRows={8}
         autoFocus
-        // The focus may be on a button of a message.
+        // Otherwise a Run would take the focus from a button of a message.
         unstable_focusOnRunStart={false}
         disabled={closed !== null}
         unstable_insertNewlineOnTouchEnter
@@ -69,20 +70,20 @@ export function Composer({ stop, closed, unsent, place }: Props) {
   );
 }
 
-/** Keeps what is typed while another chat is open. */
+/** Keeps the typed text of this chat while another chat is open. */
 function useUnsent(unsent: Map<string, string>, place: string): void {
   const aui = useAui();
   const text = useAuiState(({ composer }) => composer.text);
   const kept = useRef(unsent.get(place));
   useEffect(() => {
     if (kept.current) aui.composer.setText(kept.current);
-    // Only once. Later, the field knows better.
+    // Restored only once, so that it does not replace newer text.
     kept.current = undefined;
   }, [aui]);
   useEffect(() => void unsent.set(place, text), [unsent, place, text]);
 }
 
-/** Whether the key sends the message. On a touch screen, Enter begins a new line, and only the button sends. */
+/** Whether the key sends the message. On a touch screen, Enter starts a new line, and only the button sends. */
 function isSending({ key, shiftKey, nativeEvent }: KeyboardEvent): boolean {
   const hasTouch = window.matchMedia('(pointer: coarse) and (not (any-pointer: fine))').matches;
   return key === 'Enter' && !shiftKey && !nativeEvent.isComposing && !hasTouch;

@@ -28,11 +28,11 @@ interface Props {
   agent: ChatAgent | undefined;
   threadId: string | null;
   onCreated: (threadId: string, isShown: boolean) => void;
-  /** What was typed and not sent, by Thread, or by Agent for a new chat. */
+  /** The unsent text of each chat, by Thread id, or by Agent id for a new chat. */
   unsent: Map<string, string>;
 }
 
-/** A Thread with the field for the next message. Without a Thread, the first message makes one. */
+/** A Thread with the field for the next message. Without a Thread, the first message creates one. */
 export function Conversation({ access, agent, threadId, onCreated, unsent }: Props) {
   const thread = useThread(threadId);
   const { run, isActive, questions, decide, retry, interrupt } = thread;
@@ -79,7 +79,7 @@ export function Conversation({ access, agent, threadId, onCreated, unsent }: Pro
   );
 }
 
-/** Rendered when messages come or go. A row is rendered when its own message changes. */
+/** Renders when messages are added or removed. Each row renders again only when its own message changes. */
 const Messages = memo(function Messages({ isLoading }: { isLoading: boolean }) {
   const aui = useAui();
   const hasEarlier = useAuiState(({ thread }) => thread.hasEarlier);
@@ -101,7 +101,7 @@ const Messages = memo(function Messages({ isLoading }: { isLoading: boolean }) {
 const renderMessage = ({ message: { role, content, metadata } }: { message: MessageState }) => {
   const message = metadata.custom['message'] as Message | undefined;
   if (message !== undefined) return <MessageRow message={message} />;
-  // assistant-ui adds messages of its own: one whose files are uploaded, and an answer that has not begun.
+  // assistant-ui adds its own messages: one while its files are uploaded, and an empty answer before the first part.
   return role === 'user' && <MessageRow message={toMessage(textOf(content))} />;
 };
 
@@ -131,7 +131,7 @@ function Waiting() {
   );
 }
 
-/** Says why the conversation does not continue, and what can be done. */
+/** A notice that says why the conversation has stopped, and what the person can do. */
 function Connection({ view: { status, error, isActive }, agentId }: { view: ThreadView; agentId: string }) {
   const { online } = useNetwork();
   if (status === 'ended') {
@@ -177,7 +177,7 @@ const STATES: Record<string, string> = {
   expired: 'The answer has ended, because nobody decided in time.',
 };
 
-/** For screen readers, which would repeat a streaming text over and over. */
+/** Returns the state for screen readers. They do not get the streaming text, because they would read it again after each delta. */
 function announcement({ run, caughtUp }: ThreadView, asked: string | undefined): string {
   if (!caughtUp || run === null) return '';
   return asked === undefined ? (STATES[run.status] ?? '') : `The agent asks for approval to use ${asked}.`;

@@ -14,15 +14,15 @@ import { Markdown } from './markdown.tsx';
 
 type FilePart = Extract<MessagePart, { type: 'file' }>;
 
-/** Names of files that the browser can show as a picture. */
+/** Names of files that the browser can show as an image. */
 const IMAGE = /\.(?:png|jpe?g|gif|webp|avif)$/i;
 const TEXT = /\.(?:txt|md|csv|tsv|json|ya?ml|xml|html?|css|log|sql|sh|py|js|mjs|ts|tsx|jsx)$/i;
-/** Larger texts are downloaded. Bytes. */
+/** Larger text files are not shown, only downloaded. Bytes. */
 const MAX_SHOWN = 1_000_000;
 
 const ACTIONS: Record<string, string> = { deleted: 'Deleted', detached: 'Removed' };
 
-/** A file of a message. Images are shown in answers; texts open in a dialog; everything else is downloaded. */
+/** A file of a message. Text files and images open in a dialog; other files are downloaded. Images have a preview in answers. */
 export function FileChip({ part, hasPreview = false }: { part: FilePart; hasPreview?: boolean }) {
   const { fileId, action } = part;
   const name = withoutDirections(part.name ?? shortenId(fileId));
@@ -72,7 +72,7 @@ export function FileChip({ part, hasPreview = false }: { part: FilePart; hasPrev
   );
 }
 
-/** Saves what is at the address, also where the browser could show it. */
+/** Downloads from the address, even if the browser could show the file. */
 function download(address: string, name: string): void {
   const link = document.createElement('a');
   link.href = address;
@@ -80,13 +80,13 @@ function download(address: string, name: string): void {
   link.click();
 }
 
-/** A link is an address of PUBLIC_BASE_URL. The policy of the page allows pictures of its own origin only. */
+/** Returns the link on the page's own origin. Links use PUBLIC_BASE_URL, but the page's policy allows images only of its own origin. */
 const samePlace = (url: string): string => {
   const { pathname, search } = new URL(url);
   return `${pathname}${search}`;
 };
 
-/** Links work for five minutes. Milliseconds. */
+/** How long a link is reused. The service accepts it for five minutes. Milliseconds. */
 const LINK_AGE_MS = 4 * 60_000;
 
 function Picture({ fileId, name }: { fileId: string; name: string }) {
@@ -111,7 +111,7 @@ function FileText({ fileId, name }: { fileId: string; name: string }) {
       const response = await files.download(fileId);
       if (Number(response.headers.get('content-length')) > MAX_SHOWN) {
         await response.body?.cancel();
-        throw new Error('The file is too large to be shown. Download it.');
+        throw new Error('The file is larger than 1 MB, so it is not shown. Download it.');
       }
       return response.text();
     },

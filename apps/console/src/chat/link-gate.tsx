@@ -15,7 +15,7 @@ interface Props {
   onLeave: () => void;
 }
 
-/** The page for a person who holds a link. An operator is asked first, because a link can be of someone else. */
+/** The page for a person with a link. Asks a signed-in operator first, because somebody else can have sent the link. */
 export function LinkGate({ link, onLeave }: Props) {
   const { data: session, error } = useSession();
   const [isAccepted, setAccepted] = useState(!link.isNew);
@@ -52,7 +52,7 @@ export function LinkGate({ link, onLeave }: Props) {
         }
       >
         {name !== undefined && `You are signed in as ${name}. `}
-        With this link you chat as another user. Whoever gave you the link may read the chats of that user.
+        With this link, you chat as another user. The person who gave you the link may be able to read these chats.
       </Note>
     );
   }
@@ -78,7 +78,7 @@ function LinkPlace({ link, onLeave }: Props) {
   if (given !== null && given !== agentId) {
     const open = (
       <Button component={RouteLink} href={`/${agentId}`}>
-        Open the agent of the link
+        Open the agent of this link
       </Button>
     );
     return (

@@ -1,4 +1,4 @@
-/** A node of the parsed text, of the kinds that matter here. */
+/** A node of parsed Markdown, with the fields that these rules use. */
 export interface MarkdownNode {
   type: string;
   tagName?: string;
@@ -8,15 +8,15 @@ export interface MarkdownNode {
 }
 
 /**
- * A larger message is plain text. The parser's time grows with the square of the number of lines, if each is a heading, and of the
- * number of marks in a paragraph. `marks` limits the root of the sum of their squares over all paragraphs.
+ * A larger message is shown as plain text. The parser's time grows with the square of the number of lines if each is a heading, and
+ * with the square of the number of marks in a paragraph. `marks` limits the square root of the sum of these squares.
  */
 const MAX_SIZE = { chars: 100_000, lines: 3_000, marks: 3_000 };
-/** While text streams in, a larger block is plain text, because each delta parses the last block again. */
+/** While text streams, a larger block is shown as plain text, because each delta parses the last block again. */
 const MAX_STREAMING_SIZE = { chars: 20_000, lines: 1_000, marks: 1_500 };
-/** The marks (quote, list, footnote) or the indent of a line that is in too many containers for the parser's stack. */
+/** Matches lines with so many marks (quote, list, footnote) or such a deep indent that the parser's stack could overflow. */
 const TOO_DEEP = /^(?:(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])|\[\^[^\]\s]+\]:)){33}|[ \t]{200})/m;
-/** The columns of a table are counted in the line below its head. Short rows are filled up to that number. */
+/** Matches the line below the head of a table. It sets the number of columns; the parser fills shorter rows with empty cells. */
 const BELOW_HEAD = /^(?=[^-\r\n]*-)[ \t>|:*+.)\d-]*\|[ \t:-]*$/gm;
 const MAX_CELLS = 50_000;
 /** Marks of emphasis and links. */
@@ -32,7 +32,7 @@ export function isParsable(text: string, isStreaming: boolean): boolean {
   return sum(squares) <= marks ** 2 && sum(paragraphs.map(cellsOf)) <= MAX_CELLS;
 }
 
-/** Returns how many cells the table of a paragraph has at most. */
+/** Returns the maximum number of cells in the table of a paragraph. */
 function cellsOf(paragraph: string): number {
   const columns = (paragraph.match(BELOW_HEAD) ?? []).map((line) => line.split('|').length);
   return columns.length === 0 ? 0 : Math.max(...columns) * paragraph.split(LINE_END).length;
@@ -41,24 +41,24 @@ function cellsOf(paragraph: string): number {
 const sum = (numbers: number[]): number => numbers.reduce((total, number) => total + number, 0);
 
 /**
- * A plugin of remark that reads HTML as text. The parser's rules for HTML would only hide addresses and Markdown in it, and their
- * time grows with the square of the number of unclosed tags.
+ * A remark plugin that reads HTML as text. The parser's rules for HTML would hide the addresses and Markdown in it. Their time grows
+ * with the square of the number of unclosed tags.
  */
 export function remarkHtmlAsText(this: { data: () => object }): void {
   const data: { micromarkExtensions?: unknown[] } = this.data();
   data.micromarkExtensions = [...(data.micromarkExtensions ?? []), { disable: { null: ['htmlFlow', 'htmlText'] } }];
 }
 
-/** Removes the characters that change the direction of text, because they can make code and names read as others. */
+/** Removes characters that change the direction of text, because they can make code and names look like others. */
 export const withoutDirections = (text: string): string => text.replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, '');
 
-/** The elements that Markdown may become. */
+/** The elements that rendered Markdown may have. */
 export const ELEMENTS =
   'a blockquote br code del em h1 h2 h3 h4 h5 h6 hr img input li ol p pre section strong sup table tbody td th thead tr ul'.split(
     ' ',
   );
 
-/** The properties that elements keep. Ids are not among them, so those of messages cannot clash. */
+/** The properties that elements keep. They keep no ids, because the ids of two messages could clash. */
 const PROPERTIES: ReadonlyMap<string, readonly string[]> = new Map([
   ['a', ['href', 'dataFootnoteBackref']],
   ['code', ['className']],
@@ -68,22 +68,22 @@ const PROPERTIES: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 const CELLS = ['td', 'th'];
 
-/** Removes properties that are not allowed, and control characters of direction, from the node and all below it. */
+/** Removes other properties, and characters that change the direction of text, from the node and its descendants. */
 function clean(node: MarkdownNode): void {
   const { tagName = '', properties = {} } = node;
   const kept = PROPERTIES.get(tagName) ?? [];
   if (node.value !== undefined) node.value = withoutDirections(node.value);
   if (node.properties)
     node.properties = Object.fromEntries(Object.entries(properties).filter(([name]) => kept.includes(name)));
-  // An attribute of style would break the page's policy.
+  // The page's policy forbids style attributes, so CSS aligns cells by a data attribute.
   if (CELLS.includes(tagName) && properties.align) node.properties = { dataAlign: properties.align };
   node.children?.forEach(clean);
 }
 
-/** Messages stand below headings of the page with this level. */
+/** The heading level of a message on the page. Headings in its text start one level lower. */
 const LEVEL_ABOVE = 2;
 
-/** Gives headings levels that begin below those of the page and leave none out. They keep their look. */
+/** Renumbers headings so that they start below those of the page and skip no level. Their look stays the same. */
 function levelHeadings(tree: MarkdownNode): void {
   let level = LEVEL_ABOVE;
   const visit = (node: MarkdownNode): void => {
@@ -97,13 +97,13 @@ function levelHeadings(tree: MarkdownNode): void {
   visit(tree);
 }
 
-/** A plugin of rehype that cleans a tree in place. */
+/** A rehype plugin that cleans a tree in place. */
 export const rehypeClean = () => (tree: MarkdownNode) => {
   clean(tree);
   levelHeadings(tree);
 };
 
-/** Returns the text of a node. An image counts as its alternative text. */
+/** Returns the text of a node. Uses the alternative text of an image. */
 export function textOf({ tagName, value = '', properties, children = [] }: MarkdownNode): string {
   if (tagName !== 'img') return value + children.map(textOf).join('');
   return typeof properties?.alt === 'string' && properties.alt !== '' ? properties.alt : 'image';
@@ -117,21 +117,21 @@ export interface SafeLink {
 
 const MAILBOX = /^[\w.+-]+@[\w.-]+$/;
 
-/** Longer addresses make no link. A reference repeats its address in each link. Characters. */
+/** Longer addresses are no links: many references to one long address would make a huge page. Characters. */
 const MAX_ADDRESS = 2_000;
 
-/** Returns the link that an address may become. Undefined for relative addresses, credentials and other schemes. */
+/** Returns the link of an address. Returns undefined for relative addresses, credentials and schemes other than HTTP and mail. */
 export function safeLink(address: string): SafeLink | undefined {
   if (address.length > MAX_ADDRESS || !URL.canParse(address)) return undefined;
   const { protocol, username, password, host, pathname, href } = new URL(address);
-  // Without its query, which could add hidden recipients and a text.
+  // Drops the query, because it could add hidden recipients and a text.
   if (protocol === 'mailto:')
     return MAILBOX.test(pathname) ? { href: `mailto:${pathname}`, target: pathname } : undefined;
   const isAllowed = ['http:', 'https:'].includes(protocol) && username === '' && password === '';
   return isAllowed ? { href, target: host } : undefined;
 }
 
-/** Whether the text of a link is its address, so that it cannot lie about the target. */
+/** Whether the text of a link is its address. Then the link needs no note about its target. */
 export function isAddress(text: string, { href }: SafeLink): boolean {
   const addresses = ['', 'https://', 'http://', 'mailto:'].map((scheme) => safeLink(scheme + text)?.href);
   return /^[\x21-\x7e]+$/.test(text) && addresses.includes(href);

@@ -23,10 +23,10 @@ interface MarkdownProps {
 }
 
 /**
- * A text of a model as safe Markdown: no HTML, no remote content, and links that show where they lead. HTML appears as text.
+ * Safe Markdown of a model's text. HTML appears as text, no remote content is loaded, and links show their host.
  *
- * While the text streams in, only its last block is parsed again. References across blocks work once it is complete. Code has no
- * syntax highlighting. A text that the parser refuses, or that is too long or too deep for it, appears as it is (`isParsable`).
+ * While the text streams, only its last block is parsed again. References across blocks work once the text is complete. Code has no
+ * syntax highlighting. Text appears as plain text if the parser throws, or if it is too long or too deep (`isParsable`).
  */
 export function Markdown({ text, isStreaming }: MarkdownProps) {
   const blocks = useMemo(() => (isStreaming ? splitBlocks(text) : [text]), [text, isStreaming]);
@@ -49,7 +49,7 @@ const Block = memo(function Block({ text, isStreaming, isLast }: BlockProps) {
   if (!isParsable(text, isStreaming)) return plain;
   const isOpen = isStreaming && isLast;
   try {
-    // Called, so that an error of the parser can be caught. Incomplete links become text.
+    // Called as a function, because an error of the parser can be caught only here. Incomplete links become text.
     return ReactMarkdown({ ...options, children: isOpen ? remend(text, { linkMode: 'text-only' }) : text });
   } catch (error) {
     reportError(error);
@@ -60,7 +60,7 @@ const Block = memo(function Block({ text, isStreaming, isLast }: BlockProps) {
 type Props = ExtraProps & { children?: ReactNode };
 
 function Link({ node, href = '', children }: Props & { href?: string | undefined }) {
-  // There are no ids to go back to.
+  // Elements have no ids, so a link back to the text would not work.
   if (!node || 'dataFootnoteBackref' in node.properties) return null;
   const link = safeLink(href);
   if (!link) return children;
@@ -75,7 +75,7 @@ function Link({ node, href = '', children }: Props & { href?: string | undefined
   );
 }
 
-/** Says that there is an image. To load it would tell its host, and any text in its address, to whoever wrote the address. */
+/** A note in place of an image. Loading the image would send the text in its address to a foreign server. */
 function ImageNote({ src, alt }: { src?: string | Blob | undefined; alt?: string | undefined }) {
   const link = typeof src === 'string' ? safeLink(src) : undefined;
   const note = link ? `Image not loaded: ${link.target}` : 'Image not loaded';

@@ -13,8 +13,8 @@ interface Parsed {
 }
 
 /**
- * Returns the elements of HTML that React wrote. React closes all elements, so this is JSX, but for braces in texts. A parser of JSX
- * is strict: it finds fault with all that a browser would have to repair.
+ * Returns the elements of HTML that React wrote. React closes all elements, so the HTML is JSX once its braces are escaped. A JSX
+ * parser is strict: it reports everything that a browser would have to repair.
  */
 function elementsOf(html: string): Parsed[] {
   const jsx = `<>${html.replaceAll('{', '&#123;').replaceAll('}', '&#125;')}</>`;
@@ -26,7 +26,7 @@ function elementsOf(html: string): Parsed[] {
     if (ts.isJsxOpeningElement(node) || ts.isJsxSelfClosingElement(node)) {
       const attributes = node.attributes.properties.map((attribute) => {
         if (!ts.isJsxAttribute(attribute) || !attribute.initializer)
-          throw new Error(`Not of React: ${attribute.getText()}`);
+          throw new Error(`Not an attribute that React writes: ${attribute.getText()}`);
         return [attribute.name.getText(), attribute.initializer.getText().slice(1, -1)] as const;
       });
       found.push({ name: node.tagName.getText(), attributes: Object.fromEntries(attributes) });
@@ -108,26 +108,30 @@ test.each([
   ['credentials make no link', '[x](https://a:b@example.com)', '<p>x</p>'],
   ['other schemes and relative addresses make no link', '[x](javascript:a) [y](/a) [z](//a.example)', '<p>x y z</p>'],
   [
-    'directions are removed',
+    'characters that change the direction of text are removed',
     '[\u202Ea](https://example.com) &#x2067;b',
     link('https://example.com/', 'a', 'example.com').replace('</p>', ' b</p>'),
   ],
   [
-    'an image is a note',
+    'an image becomes a note',
     '![cat](https://example.com/c.png)',
     '<p><span class="image">cat (Image not loaded: example.com)</span></p>',
   ],
-  ['an image without a host is a note', '![](data:image/png,x)', '<p><span class="image">Image not loaded</span></p>'],
-  ['HTML is text', 'a <b>c</b>', '<p>a &lt;b&gt;c&lt;/b&gt;</p>'],
-  ['Markdown in HTML is Markdown', '<p>\n*a*', '<p>&lt;p&gt;\n<em>a</em></p>'],
+  [
+    'an image without a host becomes a note',
+    '![](data:image/png,x)',
+    '<p><span class="image">Image not loaded</span></p>',
+  ],
+  ['HTML appears as text', 'a <b>c</b>', '<p>a &lt;b&gt;c&lt;/b&gt;</p>'],
+  ['Markdown between HTML tags is rendered', '<p>\n*a*', '<p>&lt;p&gt;\n<em>a</em></p>'],
   ['a long address makes no link', `[x](https://example.com/${'a'.repeat(2_000)})`, '<p>x</p>'],
   [
-    'a table of too many cells is plain text',
+    'a table with too many cells appears as plain text',
     `|a${'|b'.repeat(99)}\n${'|-'.repeat(100)}\n${'|c\n'.repeat(500)}`,
     `<div class="plain">|a${'|b'.repeat(99)}\n${'|-'.repeat(100)}\n${'|c\n'.repeat(500)}</div>`,
   ],
   [
-    'headings begin at the third level and leave none out',
+    'headings start at the third level and skip no level',
     '## a\n\n##### b\n\n# c',
     '<h3 data-depth="2">a</h3>\n<h4 data-depth="5">b</h4>\n<h3 data-depth="1">c</h3>',
   ],
@@ -137,17 +141,17 @@ test.each([
     '<p>a<sup>1</sup></p>\n<section><h3 data-depth="2">Footnotes</h3>\n<ol>\n<li>\n<p>b </p>\n</li>\n</ol>\n</section>',
   ],
   [
-    'tasks are labelled',
+    'tasks have a label',
     '- [x] a',
     '<ul>\n<li><input type="checkbox" disabled="" aria-label="Done" checked=""/> a</li>\n</ul>',
   ],
   [
-    'tables scroll',
+    'a table is in a box that scrolls',
     '| a |\n|--:|',
     '<div class="scroll" role="group" aria-label="Table" tabindex="0"><table><thead><tr><th data-align="right">a</th></tr></thead></table></div>',
   ],
   [
-    'code has its language and a button',
+    'code shows its language and a copy button',
     '```js\na\n```',
     '<div class="code"><div class="bar"><span class="language">js</span><button type="button" aria-label="Copy code">Copy</button></div>' +
       '<pre tabindex="0" role="group" aria-label="Code in js"><code>a</code></pre></div>',
@@ -157,7 +161,11 @@ test.each([
     '[x][r]\n\ny\n\n[r]: https://example.com',
     `${link('https://example.com/', 'x', 'example.com')}\n<p>y</p>`,
   ],
-  ['what is too deep is plain text', `${'>'.repeat(33)}*x*`, `<div class="plain">${'&gt;'.repeat(33)}*x*</div>`],
+  [
+    'text with too many nested quotes appears as plain text',
+    `${'>'.repeat(33)}*x*`,
+    `<div class="plain">${'&gt;'.repeat(33)}*x*</div>`,
+  ],
 ])('%s', (_, text, html) => {
   expect(content(text)).toBe(html);
 });
@@ -191,13 +199,13 @@ Some **bold *and* italic** with \`code\`, ~~old~~ and [a link](https://good.exam
 [r]: https://good.example/r
 `;
 
-test('renders each prefix of a stream safely, and links to no unfinished address', () => {
+test('renders each prefix of a stream safely, and never links to an incomplete address', () => {
   const targets = ['https://good.example/a?b=c', 'https://good.example/'];
   for (let length = 0; length <= SAMPLE.length; length++) {
     const html = render(SAMPLE.slice(0, length), true);
     expectSafe(html);
     const links = elementsOf(html).flatMap(({ attributes }) => attributes.href ?? []);
-    // Bare addresses are links while they grow.
+    // Bare addresses are links before they are complete.
     expect(links.filter((href) => !targets.includes(href) && !/^https?:\/\/g[a-z.]*\/$/.test(href))).toEqual([]);
   }
 });

@@ -14,7 +14,7 @@ import { SENDING_ID } from './sending.ts';
 
 type AgentMessage = Extract<Message, { role: 'agent' }>;
 
-/** One message. Its object changes only when one of its parts does. */
+/** One message. Renders again only when one of its parts changes, because only then its object changes. */
 export const MessageRow = memo(function MessageRow({ message }: { message: Message }) {
   return (
     <MessagePrimitive.Root className={classes.row} data-role={message.role}>
@@ -67,7 +67,7 @@ const isInProgress = (part: MessagePart): boolean =>
   (part.type === 'tool_call' && (part.state === 'running' || part.state === 'waiting')) ||
   ((part.type === 'text' || part.type === 'thinking') && part.state === 'streaming');
 
-/** A text can be inserted before others, so its place in the message does not identify it. */
+/** Returns a stable key. The index is not stable, because a text can be inserted before others. */
 function keyOf(part: MessagePart, index: number): string {
   if (part.type === 'tool_call') return part.toolCallId;
   return part.type === 'file' ? part.fileId : `${part.type} ${part.stepId ?? index}`;
@@ -91,7 +91,7 @@ const ENDINGS = {
   expired: 'Nobody decided in time, so this answer has ended.',
 } as const;
 
-/** How an answer ended that was not completed, with the button that continues it. */
+/** The reason why an answer is not complete, with the Retry button. */
 function Ending({ message: { runId, status, error } }: { message: AgentMessage }) {
   const { retry } = useChatActions();
   const canRetry = use(RetryableContext) === runId;

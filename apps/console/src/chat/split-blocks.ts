@@ -3,14 +3,14 @@ const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/;
 /** The start of a list item: its indent, its mark and the gap before its content. */
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])( +|$)/;
 const RULE = /^ {0,3}(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})$/;
-/** Headings and quotes. Like fences and rules, they end the list before them even without a blank line. */
+/** Headings and quotes. Like fences and rules, they end a list even without a blank line. */
 const INTERRUPTS = /^ {0,3}(?:#{1,6}(?: |$)|>)/;
 const LINE = /[^\r\n]*(?:\r\n?|\n)|[^\r\n]+$/g;
 
 /** Returns the column where the content of a list item begins, or 0 for a line that begins no item. */
 function contentColumn(line: string): number {
   const [, indent = '', mark = '', gap = ''] = RULE.test(line) ? [] : (ITEM.exec(line) ?? []);
-  // More than four spaces are one space and indented code.
+  // A gap of more than four spaces is one space, followed by indented code.
   const width = gap.length >= 1 && gap.length <= 4 ? gap.length : 1;
   return mark === '' ? 0 : indent.length + mark.length + width;
 }
@@ -39,23 +39,23 @@ function pass(line: string, { column, fence, isInParagraph }: Position): Positio
   const interrupts = [FENCE, RULE, INTERRUPTS].some((pattern) => pattern.test(line));
   const itemColumn = contentColumn(line);
   const isInItem = column > 0 && indent >= column;
-  // Such a line goes on with the item's paragraph without its indent.
+  // Markdown calls this a lazy line: it continues the item's paragraph without the indent.
   const isLazy = !isInItem && isInParagraph && itemColumn === 0 && !interrupts;
   const after = isInItem || isLazy ? column : itemColumn;
   const opened = isLazy ? undefined : FENCE.exec(line.slice(after))?.[1];
   return { column: after, fence: opened, isInParagraph: !interrupts && opened === undefined };
 }
 
-/** Whether a line after a blank one begins a block. In doubt, it does not. */
+/** Whether a line after a blank line starts a block. Returns false if this is uncertain, because larger blocks are still correct. */
 const isStart = (line: string, { column, fence }: Position): boolean =>
   indentOf(line) === 0 && (column === 0 ? fence === undefined : contentColumn(line) === 0);
 
 /**
- * Splits Markdown into blocks that can be parsed one by one. The blocks, joined, are the text. Later text changes only the last
- * block, or joins an item to a list before it.
+ * Splits Markdown into blocks that can be parsed one by one. Joining the blocks returns the text. Later text changes only the last
+ * block, or adds an item to the list before it.
  *
- * Splits at a blank line if the next line begins at column 0 and continues neither a fence nor a list. It knows no definitions of
- * links and footnotes, which may be used in other blocks.
+ * Splits at a blank line if the next line starts at column 0 and continues neither a fence nor a list. Ignores definitions of links
+ * and footnotes, so a reference to another block does not work.
  */
 export function splitBlocks(text: string): string[] {
   const starts: number[] = [];

@@ -13,7 +13,7 @@ import { withoutDirections } from './markdown-rules.ts';
 
 type ToolCallPart = Extract<MessagePart, { type: 'tool_call' }>;
 
-/** A tool call with its arguments, and the question whether it may run. */
+/** A tool call with its arguments. While it waits for approval, it has the buttons Allow and Reject. */
 export function ToolCall({ part }: { part: ToolCallPart }) {
   const { toolInput, approval } = part;
   const toolName = withoutDirections(part.toolName);
@@ -27,7 +27,7 @@ export function ToolCall({ part }: { part: ToolCallPart }) {
   return (
     <div
       ref={frame}
-      // Has the focus when the buttons in it are gone.
+      // Takes the focus when its buttons are removed after a decision.
       tabIndex={-1}
       role="group"
       className={classes.tool}
@@ -57,7 +57,7 @@ export function ToolCall({ part }: { part: ToolCallPart }) {
 interface HeadProps {
   part: ToolCallPart;
   toolName: string;
-  /** Null: there are none. */
+  /** Null if there are no details. */
   details: { isOpen: boolean; toggle: () => void } | null;
 }
 
@@ -100,14 +100,14 @@ function keepFocus(frame: HTMLElement | null): void {
   if (activeElement === body || frame?.contains(activeElement)) frame?.focus();
 }
 
-/** Whether two lines may not be enough. */
+/** Whether the summary may need more than two lines. */
 const isLong = (summary: string | null): boolean =>
   summary !== null && (summary.length > 150 || summary.split('\n').length > 2);
 
 interface QuestionProps {
   requestId: string;
   toolName: string;
-  /** The id of the arguments: several calls of one tool may be asked at the same time. */
+  /** The element id of the arguments. They tell calls apart if several of one tool wait for approval. */
   describedBy: string;
   onDecided: () => void;
 }
@@ -132,7 +132,7 @@ function Question({ requestId, toolName, describedBy, onDecided }: QuestionProps
   );
 }
 
-/** Each argument by its name: texts as they are, everything else as JSON. */
+/** The arguments by name. Strings are shown unchanged, other values as JSON. */
 function Arguments({ id, input }: { id: string; input: Record<string, unknown> }) {
   return (
     <dl id={id} className={classes.arguments} tabIndex={0} aria-label="Arguments">

@@ -3,25 +3,25 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useConfirm, type Question } from './confirm.tsx';
 
 const OVERVIEW_AGE_MS = 1_500;
-/** Long enough to read why, and short enough not to lie on what is below it. */
+/** How long a failure is shown: long enough to read it. It covers the page below, so it must not stay. */
 const FAILURE_SHOWN_MS = 12_000;
 
 interface Settings<Answer> {
-  /** Told when it is done. */
+  /** The message after success. */
   done: string | ((answer: Answer) => string);
-  /** Asked before; without it nothing is. */
+  /** The confirmation before the action; without it, the action starts at once. */
   ask?: Question;
-  /** The id of what it deletes: going back to its page, nothing that was read before is shown. */
+  /** The id of the deleted resource. Its cached answers are removed, so that its page does not show it. */
   deletes?: string;
 }
 
 export interface Action<Answer = unknown> {
-  /** Undefined where the person did not agree, or it failed: that has been told. */
+  /** Returns undefined if the person cancelled, or the call failed. The failure has been shown. */
   act: () => Promise<Answer | undefined>;
   isBusy: boolean;
 }
 
-/** Does something by the API: asks first if it must, tells what became of it, and has all that is shown read again. */
+/** Returns an action that calls the API. It asks for confirmation if needed, shows the result, and reads all shown data again. */
 export function useAction<Answer>(
   call: () => Promise<Answer>,
   { done, ask, deletes }: Settings<Answer>,
@@ -40,9 +40,9 @@ export function useAction<Answer>(
       reportFailure(error as Error);
       return undefined;
     } finally {
-      // Also after a failure: often what was shown is no longer so.
+      // After a failure too, because it often means that the shown data is outdated.
       void queries.invalidateQueries();
-      // The overview's answer may be a second old.
+      // The service caches the overview for about a second.
       setTimeout(() => void queries.invalidateQueries({ queryKey: ['/overview'] }), OVERVIEW_AGE_MS);
     }
   };

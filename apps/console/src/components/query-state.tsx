@@ -5,28 +5,28 @@ import { CallError } from '../api/client.ts';
 import { meansUnreachable } from '../api/reachability.ts';
 import classes from './parts.module.css';
 
-/** What this needs of a query of react-query. */
+/** The fields of a react-query query that this component uses. */
 interface Asked<Data> {
   data: Data | undefined;
   error: Error | null;
   isFetching: boolean;
-  /** The data are of what was asked before, until the answer is there. */
+  /** Whether the data belongs to the query before, because the answer has not arrived. */
   isPlaceholderData: boolean;
   refetch: () => unknown;
 }
 
 interface Props<Data> {
   query: Asked<Data>;
-  /** Says that there is nothing, where `isEmpty` says so. */
+  /** Shown if `isEmpty` returns true. */
   empty?: ReactNode;
   isEmpty?: (data: Data) => boolean;
   children: (data: Data) => ReactNode;
 }
 
-/** What was read, pale while another answer is awaited; before that a loader; when it could not be read the reason above it. */
+/** Shows a loader, then the data. The data is dimmed while the next answer loads. An error appears above it. */
 export function QueryState<Data>({ query, empty, isEmpty, children }: Props<Data>) {
   const { data, error, isFetching, isPlaceholderData, refetch } = query;
-  // That the service is away, the frame says; what was read before stands.
+  // The frame says that the service is unavailable, and the data stays.
   const isTold = data !== undefined && error instanceof CallError && meansUnreachable(error.status);
   const failed = error && !isTold && <ErrorNote error={error} isBusy={isFetching} onTryAgain={() => void refetch()} />;
   if (data === undefined) return failed || <Loading />;
@@ -40,7 +40,7 @@ export function QueryState<Data>({ query, empty, isEmpty, children }: Props<Data
   );
 }
 
-/** The API's own message, and the way to try again. */
+/** The message of the API, with a button that tries again. */
 export function ErrorNote(props: { error: Error; isBusy?: boolean; onTryAgain?: () => void }) {
   return (
     <Alert role="alert" color="red" icon={<IconAlertTriangle size={18} />} py="xs" mb="sm">

@@ -5,7 +5,7 @@ interface State {
   error: Error | null;
 }
 
-/** Keeps the frame when a page breaks, or its script cannot be loaded: that of a release that is gone, most likely. */
+/** Keeps the frame if a page crashes or its script cannot be loaded. The script is usually of an earlier release, which is gone. */
 export class ErrorBoundary extends Component<{ children: ReactNode }, State> {
   override state: State = { error: null };
 

@@ -5,7 +5,7 @@ import type { CallError } from '../api/client.ts';
 import { useSigning } from '../api/use-session.ts';
 import { useClock } from '../components/clock.ts';
 
-/** Signing in with an operator token; whoever is in is shown the page they came from. */
+/** The form to sign in with an operator token. After that, the requested page is shown. */
 export function Login() {
   useDocumentTitle('Sign in · Spool');
   const { token, setToken, submit, isBusy, error, waitSeconds } = useLogin();
@@ -32,7 +32,7 @@ export function Login() {
             </Alert>
           )}
           <Button size="sm" type="submit" loading={isBusy} disabled={waitSeconds > 0}>
-            {/* Not in the alert: that would be read out each second. */}
+            {/* Not in the alert, because screen readers would read it each second. */}
             {waitSeconds > 0 ? `Try again in ${waitSeconds} s` : 'Sign in'}
           </Button>
           <Text size="xs" c="dimmed">
@@ -62,10 +62,10 @@ function useLogin() {
       .catch((error: CallError) => setFailure({ error, until: Date.now() + (error.retryAfter ?? 0) * 1_000 }))
       .finally(() => setBusy(false));
   };
-  return { token, setToken, submit, isBusy, waitSeconds, error: failure ? tell(failure.error) : null };
+  return { token, setToken, submit, isBusy, waitSeconds, error: failure ? describe(failure.error) : null };
 }
 
-function tell(error: CallError): string {
+function describe(error: CallError): string {
   if (error.status === 401) return 'Not an operator token, or it is expired or revoked.';
   return error.status === 429 ? 'Too many attempts.' : error.message;
 }
