@@ -111,7 +111,7 @@ export class Renderer {
     return this.line(
       // A name with control characters cannot be typed.
       isThere
-        ? `[file] ${shownName} (/save ${shownName === name ? name : fileId})`
+        ? `[file] ${shownName} (/save ${shownName === name ? name : showInLine(fileId)})`
         : `[file] ${shownName}: ${action ?? 'added'}`,
     );
   }
