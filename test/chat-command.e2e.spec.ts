@@ -86,6 +86,13 @@ describe('spool chat', () => {
       return terminal;
     };
 
+    test('escapes control characters also of a message from a pipe', async () => {
+      const line = `printf "\\033]0;x\\007Hi" | "${process.execPath}" "${main}" chat`;
+      const terminal = new Terminal(['sh', '-c', line], env);
+      open.push(terminal);
+      await terminal.waitFor('You said: \\u001b]0;x\\u0007Hi');
+    });
+
     afterEach(() => {
       for (const terminal of open) terminal.kill();
       open = [];
