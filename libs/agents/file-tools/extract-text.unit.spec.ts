@@ -86,6 +86,11 @@ describe('the text of a document', () => {
     expect(text === 'äöü & 😀😀 x\n\n'.repeat(20_000)).toBe(true);
   });
 
+  it('of a DOCX that has tags that never end for 60 MB is refused while it unpacks', async () => {
+    const refused = { refused: 'It is broken, or not what it seems.' };
+    expect(await extract('docx', docxOf('<w:br '.repeat(10_000_000)))).toEqual(refused);
+  });
+
   nightTest.each<[string, string, object]>([
     ['has tags that never end', '<w:br ', { refused: 'It is broken, or not what it seems.' }],
     ['has one endless tag', 'w:br w ', { refused: 'It is broken, or not what it seems.' }],

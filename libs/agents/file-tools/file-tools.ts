@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, folderPath } from '#domain';
+import { pauseIfLong } from '#platform';
 import { FileRefused, type FolderFile, type Tool, type ToolContext, type ToolResult } from '../harness.ts';
 import { editFile } from './edit-text.ts';
 import { readFolderFile } from './read-file.ts';
@@ -127,7 +128,8 @@ async function findFile(given: string, { files }: ToolContext): Promise<FolderFi
   const all = await files.list();
   const exact = all.find(({ path: of }) => of === wanted);
   if (exact !== undefined) return exact;
-  const [similar, ...others] = all.filter(({ path: of }) => appearanceOf(of) === appearanceOf(wanted));
+  const appearance = appearanceOf(wanted);
+  const [similar, ...others] = await filterByAppearance(all, (of) => of === appearance);
   if (similar === undefined) throw new FileRefused(`There is no file ${wanted}.`);
   if (others.length === 0) return similar;
   const count = others.length + 1;
@@ -141,13 +143,26 @@ const appearanceOf = (path: string): string =>
     .replaceAll(/\p{Cf}/gu, '')
     .normalize('NFC');
 
+/** Returns the files whose paths look as wanted. A Thread can have many files, so the paths are compared in slices. */
+async function filterByAppearance(
+  files: readonly FolderFile[],
+  isWanted: (appearance: string) => boolean,
+): Promise<FolderFile[]> {
+  const found: FolderFile[] = [];
+  for (const file of files) {
+    await pauseIfLong();
+    if (isWanted(appearanceOf(file.path))) found.push(file);
+  }
+  return found;
+}
+
 /** Throws FileRefused. */
-function listed(files: readonly FolderFile[], given: string): ToolResult {
+async function listed(files: readonly FolderFile[], given: string): Promise<ToolResult> {
   const stripped = given.replace(/^(\.?\/|\.$)/, '').replace(/\/$/, '');
   const folder = stripped === '' ? '' : pathOf(stripped);
   const wanted = appearanceOf(folder);
   const isInFolder = (of: string): boolean => of === wanted || of.startsWith(`${wanted}/`);
-  const inFolder = files.filter(({ path: of }) => folder === '' || isInFolder(appearanceOf(of)));
+  const inFolder = folder === '' ? files : await filterByAppearance(files, isInFolder);
   if (inFolder.length === 0) return answer(folder === '' ? 'There are no files.' : `There are no files in ${folder}.`);
   const lines = inFolder.slice(0, MAX_LISTED).map(({ path: of, size, mimeType, readOnly }) => {
     const about = [`${size} bytes`, ...(mimeType === null ? [] : [mimeType]), ...(readOnly ? ['read-only'] : [])];

@@ -1,3 +1,4 @@
+import { ownTurn } from '#platform';
 import { checkShape } from '../json-shape.ts';
 import { fitRequest, type RequestBody } from './fit-request.ts';
 import type { Server } from './learned-quirks.ts';
@@ -63,7 +64,10 @@ export function askingAgain(fetch: Fetch, { model, quirks: known, learn }: Serve
       const error = await response.text();
       const { status, statusText, headers } = response;
       response = new Response(error, { status, statusText, headers });
+      // The request has the whole transcript.
+      await ownTurn();
       const body = fitRequest(JSON.parse(init.body) as RequestBody, quirks);
+      await ownTurn();
       const usual = quirksOf(model);
       const changes = quirksAfter({ status, error }, { body, quirks, usual, fixed: model.quirks ?? {} });
       if (changes === null) return response;
