@@ -14,7 +14,7 @@ added as (
   select f.id, $1, f.run_id, f.kind, f.name, f.mime_type, f.size, f.sha256, f.blob_key, f.folder_id, f.path
   from jsonb_populate_recordset(null::files, $2::jsonb) as f
   join claimed_blobs using (blob_key)
-  returning kind
+  returning kind, path
 ),
 claimed as (
   update files set thread_id = $1
@@ -27,7 +27,7 @@ claimed as (
 removed as (
   delete from files
   where id = any ($7::text[]) and thread_id = $1 and ($10::text is null or sha256 = $10)
-  returning id, kind, size, blob_key
+  returning id, kind, path, size, blob_key
 ),
 -- Empties the stored answers of the uploads, because they have the names.
 uploads as (
@@ -45,4 +45,7 @@ select (select count(*) from added)::integer   as added,
        (select count(*) from files where thread_id = $1 and kind = 'attachment')::integer
          + (select count(*) from claimed)::integer
          + (select count(*) from added where kind = 'attachment')::integer
-         - (select count(*) from removed where kind = 'attachment')::integer as attachments
+         - (select count(*) from removed where kind = 'attachment')::integer as attachments,
+       (select count(*) from files where thread_id = $1 and kind = 'artifact' and path is null)::integer
+         + (select count(*) from added where kind = 'artifact' and path is null)::integer
+         - (select count(*) from removed where kind = 'artifact' and path is null)::integer as artifacts

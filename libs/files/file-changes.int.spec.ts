@@ -173,6 +173,20 @@ describe('the number of attachments of a Thread', () => {
   });
 });
 
+describe('the number of artifacts of a Thread', () => {
+  test('is limited, without those in the folder', async () => {
+    const thread = await idleThread(on);
+    const change = { does: 'add', path: 'a.txt', basedOn: null, file: await newFile('artifact') } as const;
+    const folder = { folderId: thread.threadId, changes: [change], maxFiles: 9, maxBytes: 9 };
+    await attach(thread, { added: [await newFile('artifact'), await newFile()], folder, maxArtifacts: 1 });
+    const oneMore = { added: [await newFile('artifact')], maxArtifacts: 1 };
+    expect(await attach(thread, oneMore, 'one more')).toEqual(refused('artifacts_full'));
+    expect(await attach(thread, { ...oneMore, added: [await newFile()] }, 'another')).toMatchObject({
+      outcome: 'appended',
+    });
+  });
+});
+
 describe('a file that is removed', () => {
   test('leaves its bytes to the sweeper, and empties the answer of its upload', async () => {
     const thread = await idleThread(on);

@@ -21,6 +21,8 @@ export interface FileChanges {
   removedSha256?: string;
   /** The most attachments that the Thread may have after the append. */
   maxAttachments?: number;
+  /** The most artifacts outside the folder that the Thread may have after an append that adds files. */
+  maxArtifacts?: number;
   folder?: FolderChanges | undefined;
 }
 
@@ -71,9 +73,16 @@ const NO_OWNER = { agentId: null, personId: null, serviceTokenId: null, userId: 
  *
  * - `files_refused`: a draft, a file or bytes were not as the append needs them. `files_full`: too many attachments.
  * - `folder_moved`: a path of the folder was not as its change needs it. `folder_full`: the folder would be too large.
+ * - `artifacts_full`: the Thread would have too many artifacts outside the folder.
  * - `quota_full`: the organization would have too many files or bytes.
  */
-export type FileRefusal = 'files_refused' | 'files_full' | 'folder_moved' | 'folder_full' | 'quota_full';
+export type FileRefusal =
+  | 'files_refused'
+  | 'files_full'
+  | 'folder_moved'
+  | 'folder_full'
+  | 'artifacts_full'
+  | 'quota_full';
 
 /** Returns the hook that makes the changes in the transaction of an append. */
 export function fileChangesHook(files: FileChanges, quota: FileQuota): AppendHook<FileRefusal> {
@@ -104,7 +113,8 @@ async function changeFiles(
   { threadId, organizationId, files, quota }: FilesOfAppend,
   timeoutMs?: number,
 ): Promise<FileRefusal | null> {
-  const { claimed, removed = [], removedSha256 = null, maxAttachments = Infinity, folder } = files;
+  const { claimed, removed = [], removedSha256 = null, folder } = files;
+  const { maxAttachments = Infinity, maxArtifacts = Infinity } = files;
   const inFolder = folder && (await changeFolder(client, threadId, folder, timeoutMs));
   if (typeof inFolder === 'string') return inFolder;
   const added = [...(files.added ?? []), ...(folder ? placedFiles(folder) : [])];
@@ -119,6 +129,7 @@ async function changeFiles(
   const asWanted = done.added === added.length && done.claimed === fileIds.length && done.removed === removed.length;
   if (!asWanted) return 'files_refused';
   if (done.attachments > maxAttachments) return 'files_full';
+  if (added.length > 0 && done.artifacts > maxArtifacts) return 'artifacts_full';
   const { files: filesInFolder = 0, bytes: bytesInFolder = 0 } = inFolder ?? {};
   const growth = {
     files: filesInFolder + added.length - removed.length,
@@ -133,6 +144,7 @@ interface ChangedFiles {
   removed: number;
   removedBytes: number;
   attachments: number;
+  artifacts: number;
 }
 
 const bytesOf = (files: readonly { size: number }[]): number => files.reduce((sum, { size }) => sum + size, 0);

@@ -4,6 +4,7 @@ import type { CommandHandler, Fence, LoadedThread, RunJob, ThreadStore } from '#
 import type { FileChanges, FileRefusal, FileStore, FolderChanges, PreparedFile } from '#files';
 import { isDatabaseUnavailable, untilAborted, type Logger } from '#platform';
 import { metrics } from './metrics.ts';
+import { MAX_ARTIFACTS } from './thread-folder.ts';
 
 /**
  * The reason why the work on a Run stops before the Run ends. `gone`: in the database, the claim no longer holds.
@@ -22,7 +23,11 @@ class ClaimStopped extends Error {
 }
 
 /** Reasons to refuse the files of a tool call to which the tool or its model can react. */
-export type ToolFileRefusal = Extract<FileRefusal, 'folder_moved' | 'folder_full' | 'quota_full'>;
+export type ToolFileRefusal = Extract<FileRefusal, 'folder_moved' | 'folder_full' | 'artifacts_full' | 'quota_full'>;
+
+function isOfTool(reason: string): reason is ToolFileRefusal {
+  return ['folder_moved', 'folder_full', 'artifacts_full', 'quota_full'].includes(reason);
+}
 
 /** An append was refused for its files. Nothing was stored, and the claim holds. */
 export class FilesRefused extends Error {
@@ -139,7 +144,7 @@ export class Claim {
    * holds. Throws ClaimStopped if the claim is lost, even if the append was stored. Throws FilesRefused.
    */
   append(commands: readonly Command[], added: readonly PreparedFile[] = [], folder?: FolderChanges): Promise<void> {
-    const files = added.length > 0 || folder ? { added, folder } : undefined;
+    const files = added.length > 0 || folder ? { added, folder, maxArtifacts: MAX_ARTIFACTS } : undefined;
     const appended = this.writing.then(() => this.appendNow(commands, files));
     this.writing = appended.catch(() => undefined);
     return appended;
@@ -234,8 +239,7 @@ export class Claim {
       }
       if (result.outcome === 'refused') {
         const { reason } = result;
-        const isOfTool = reason === 'folder_moved' || reason === 'folder_full' || reason === 'quota_full';
-        if (isOfTool) throw new FilesRefused(reason);
+        if (isOfTool(reason)) throw new FilesRefused(reason);
         // `files_refused`: the bytes of its files were already deleted.
         logger.error({ ...this.names, why: reason }, 'append rejected');
         break;

@@ -71,6 +71,21 @@ describe('an organization’s quota', () => {
   });
 });
 
+it('a Thread with 10,000 artifacts fails the call that makes one more', async () => {
+  const said = await runThat(world, await world.say('x', scripted), async () => ok('nothing'));
+  await world.pool.query(
+    `insert into files (id, thread_id, kind, name, size, sha256, blob_key)
+     select 'many-' || n, $1, 'artifact', 'made.txt', 1, '', 'many-' || n from generate_series(1, 10000) as n`,
+    [said.threadId],
+  );
+  await anotherRunThat(world, said, async ({ saveArtifact }) => {
+    await saveArtifact({ name: 'made.txt', mimeType: null, bytes: bytes('made') });
+    return ok('made');
+  });
+  expect((await resultsOf(said)).at(-1)).toEqual(['error', expect.stringContaining('as many as it can have')]);
+  expect(await filesOf(said)).toHaveLength(10_000);
+});
+
 describe('bytes that the blob store has lost', () => {
   async function withLostAttachment(): Promise<Said> {
     const said = await world.say('x', scripted);

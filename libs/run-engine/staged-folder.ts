@@ -10,10 +10,14 @@ import {
   type PreparedFile,
 } from '#files';
 import type { ToolFileRefusal } from './claim.ts';
-import { orUnavailable, visibleFiles, type ThreadFolder } from './thread-folder.ts';
+import { MAX_ARTIFACTS, orUnavailable, visibleFiles, type ThreadFolder } from './thread-folder.ts';
 
 const QUOTA_FULL =
   'Nothing was stored: the organization has reached its file quota. Delete files or ask for a larger quota.';
+
+const ARTIFACTS_FULL =
+  `Nothing was stored: the Thread has ${MAX_ARTIFACTS} files below artifacts/, as many as it can have. ` +
+  'Ask the user to delete some.';
 
 /**
  * The folder as one tool call sees it: a snapshot from its first look, with the call's own changes. Bytes are stored immediately.
@@ -85,6 +89,7 @@ export class StagedFolder implements ToolFiles {
   /** Returns the text for a model whose changes were refused. */
   refusalOf(refusal: ToolFileRefusal): string {
     if (refusal === 'quota_full') return QUOTA_FULL;
+    if (refusal === 'artifacts_full') return ARTIFACTS_FULL;
     if (refusal === 'folder_full') return this.fullMessage();
     const paths = [...this.staged.keys()].join(', ');
     return `Nothing was changed: another call changed ${paths} meanwhile. Read again.`;

@@ -12,6 +12,9 @@ import {
 } from '#files';
 import { isDatabaseUnavailable } from '#platform';
 
+/** The most files below `artifacts/`. Each look at the folder reads all of them. */
+export const MAX_ARTIFACTS = 10_000;
+
 export interface FolderParts {
   files: FileStore;
   blobs: BlobKeeper;

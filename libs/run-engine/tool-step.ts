@@ -103,8 +103,9 @@ export async function takeToolStep(
   const refused = async (why: ToolFileRefusal): Promise<ToolOutcome> => {
     const text = folder.refusalOf(why);
     await folder.drop();
-    const kept = why === 'quota_full' ? [] : made;
-    if (why === 'quota_full') await blobs.discard(made.map(({ blob_key }) => blob_key));
+    const isFull = why === 'quota_full' || why === 'artifacts_full';
+    const kept = isFull ? [] : made;
+    if (isFull) await blobs.discard(made.map(({ blob_key }) => blob_key));
     const error = completedFact(call, 'error', { text }, durationMs);
     return { facts: [...kept.flatMap(newFileFacts), error], files: kept, refused };
   };

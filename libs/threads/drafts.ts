@@ -40,7 +40,8 @@ export class Drafts {
         return this.tooMany();
       case 'files_refused':
       case 'folder_moved':
-      case 'folder_full': {
+      case 'folder_full':
+      case 'artifacts_full': {
         const lost = claimed && (await this.files.findLostDraft(claimed));
         return new ThreadRefused(lost ? { reason: 'draft_not_found', fileId: lost } : { reason: 'files_contended' });
       }

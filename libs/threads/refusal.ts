@@ -3,7 +3,10 @@ import type { PermissionDecision, Rejection } from '#domain';
 import type { FileRefusal } from '#files';
 
 /** Refusals of an append that say enough by themselves. */
-type PlainRefusal = Exclude<FileRefusal, 'files_refused' | 'files_full' | 'folder_moved' | 'folder_full'>;
+type PlainRefusal = Exclude<
+  FileRefusal,
+  'files_refused' | 'files_full' | 'folder_moved' | 'folder_full' | 'artifacts_full'
+>;
 
 /** The reason why a use case changed nothing. Callers of the package map it to their own errors. */
 export type Refusal =
