@@ -123,6 +123,14 @@ it('latency prints a row for each latency that the tests report', async () => {
     expect(output).toMatch(new RegExp(`^\\| CPU of a start: the ${app} took +\\| 1 .*\\| (held|missed) `, 'm'));
 });
 
+it('tenants prints the delays of the event loop', async () => {
+  const { code, output } = await run(['tenants'], tiny());
+  expect({ code, output }).toEqual({
+    code: 0,
+    output: expect.stringMatching(/^\| `getAgent` \| .* ms \|$/m) as string,
+  });
+});
+
 it('refuses to write the page when only some benchmarks are named', async () => {
   const { code, output } = await run(['--write', 'append']);
   expect(code).not.toBe(0);

@@ -13,7 +13,11 @@ export const BENCHMARKS: Record<string, Benchmark> = {
   'long-run': async (bench) => (await import('./long-run.ts')).longRun(bench),
   counts: async (bench) => (await import('./counts/counts.ts')).counts(bench),
   latency: async (bench) => (await import('./latency.ts')).latency(bench),
+  tenants: async () => (await import('./tenants.ts')).tenants(),
 };
 
-/** The benchmarks of docs/benchmarks.md. `latency` runs only if it is named: the night writes it into docs/reliability.md. */
-export const ON_PAGE = Object.keys(BENCHMARKS).filter((name) => name !== 'latency');
+/** The night writes them into docs/reliability.md. They run only if they are named. */
+const OF_NIGHT = ['latency', 'tenants'];
+
+/** The benchmarks of docs/benchmarks.md. */
+export const ON_PAGE = Object.keys(BENCHMARKS).filter((name) => !OF_NIGHT.includes(name));

@@ -1,23 +1,18 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { reportFigure, type ReportedLatency } from '#testing';
 import type { Bench } from './bench.ts';
 import { summariseLatencies } from './latency-result.ts';
 import { describeLatency } from './report.ts';
+import { type MeasuringTests, runSpecs } from './run-specs.ts';
 import { SIZE_NAME } from './sizes.ts';
 
 /** Three by default, because a round takes minutes. */
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 3);
-const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The tests that measure one promise. `file` and `tests` are regular expressions. */
-interface LatencyPromise {
+interface LatencyPromise extends MeasuringTests {
   name: string;
-  file: string;
-  tests: string;
 }
 
 /** The tiny size runs only the first, which takes the least time. */
@@ -48,22 +43,16 @@ export async function latency({ addLatency }: Bench): Promise<void> {
 }
 
 /** Returns the latencies that the tests report, or none if a test fails. */
-async function measure({ name, file, tests }: LatencyPromise): Promise<ReportedLatency[]> {
+async function measure(promise: LatencyPromise): Promise<ReportedLatency[]> {
   const folder = mkdtempSync(join(tmpdir(), 'spool-latency-'));
   const latencies = join(folder, 'latencies');
   // The row of the night part gets the summary, not the figures of single tests. Long forms take minutes.
   const { SPOOL_FIGURES_FILE: _figures, SPOOL_LONG: _long, ...env } = process.env;
-  const options = ['--no-watchman', '--maxWorkers=1', `--testPathPatterns=${file}`, `--testNamePattern=${tests}`];
   try {
     const startedAt = performance.now();
-    const jest = spawn(process.execPath, [join(ROOT, 'node_modules/jest/bin/jest.js'), ...options], {
-      cwd: ROOT,
-      stdio: ['ignore', 'ignore', 'inherit'],
-      env: { ...env, SPOOL_LATENCIES_FILE: latencies },
-    });
-    const [status] = (await once(jest, 'exit')) as [number | null];
-    process.stderr.write(`${name}: ${((performance.now() - startedAt) / 1_000).toFixed(0)} s\n`);
-    if (status !== 0 || !existsSync(latencies)) return [];
+    const passed = await runSpecs(promise, { ...env, SPOOL_LATENCIES_FILE: latencies });
+    process.stderr.write(`${promise.name}: ${((performance.now() - startedAt) / 1_000).toFixed(0)} s\n`);
+    if (!passed || !existsSync(latencies)) return [];
     const lines = readFileSync(latencies, 'utf8').trim().split('\n');
     return lines.map((line) => JSON.parse(line) as ReportedLatency);
   } finally {

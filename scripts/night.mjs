@@ -1,14 +1,14 @@
 /**
- * Runs one night part at full length, and writes its row into docs/reliability.md: `npm run test:night -- PART`.
+ * Runs one night part at full length, and writes its row and its tables into docs/reliability.md: `npm run test:night -- PART`.
  * Without a part it lists the parts, the oldest result first. `--oldest` prints only the first of these lines.
  *
  * A failed part writes its row too. Otherwise the page would still show an older success.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseRows, replaceRow } from './night-page.mjs';
+import { parseRows, replaceRow, replaceTable } from './night-page.mjs';
 import { NIGHT_PARTS } from './night-parts.mjs';
 import { root } from './platforms.mjs';
 
@@ -44,22 +44,29 @@ function runPart(name) {
   try {
     const commit = describeCommit();
     const startedAt = Date.now();
-    const [report, figures] = [join(folder, 'report.json'), join(folder, 'figures')];
+    const [report, figures, tables] = ['report.json', 'figures', 'tables'].map((entry) => join(folder, entry));
+    mkdirSync(tables);
     const { status } = spawnSync(process.execPath, programOf(part, report), {
       cwd: root,
       stdio: ['ignore', 'ignore', 'inherit'],
-      env: { ...process.env, ...part.env, SPOOL_LONG: '1', SPOOL_FIGURES_FILE: figures },
+      env: { ...process.env, ...part.env, SPOOL_LONG: '1', SPOOL_FIGURES_FILE: figures, SPOOL_TABLES_FOLDER: tables },
     });
     const minutes = ((Date.now() - startedAt) / 60_000).toFixed(1);
+    const date = new Date(startedAt).toISOString().slice(0, 10);
     const row = {
       part: name,
       what: part.what,
       result: `${describeResult(part, report, status)}, ${minutes} min`,
       figures: existsSync(figures) ? readFileSync(figures, 'utf8').split('\n').filter(Boolean) : [],
       commit,
-      date: new Date(startedAt).toISOString().slice(0, 10),
+      date,
     };
-    writeFileSync(page, replaceRow(readFileSync(page, 'utf8'), row));
+    const written = readdirSync(tables).reduce(
+      (text, table) =>
+        replaceTable(text, { name: table, text: readFileSync(join(tables, table), 'utf8'), commit, date }),
+      replaceRow(readFileSync(page, 'utf8'), row),
+    );
+    writeFileSync(page, written);
     console.log(`${name}: ${row.result}; written to docs/reliability.md`);
     return status ?? 1;
   } finally {

@@ -1,10 +1,22 @@
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 /** Prints a measured figure. A night part also writes it into its row of docs/reliability.md (scripts/night.mjs). */
 export function reportFigure(text: string): void {
   process.stderr.write(`${text}\n`);
   const file = process.env.SPOOL_FIGURES_FILE;
   if (file !== undefined) appendFileSync(file, `${text}\n`);
+}
+
+/**
+ * Prints a table in Markdown. A night part also writes it into docs/reliability.md, between the markers of that name.
+ *
+ * @param lines the heading, its underline and the rows.
+ */
+export function reportTable(name: string, lines: readonly string[]): void {
+  process.stderr.write(`${lines.join('\n')}\n`);
+  const folder = process.env.SPOOL_TABLES_FOLDER;
+  if (folder !== undefined) writeFileSync(join(folder, name), lines.join('\n'));
 }
 
 /** One line of JSON in the file that SPOOL_LATENCIES_FILE names. `npm run bench -- latency` reads it. */

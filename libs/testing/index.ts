@@ -3,7 +3,7 @@ export { closeSchemas } from './close-schemas.ts';
 export * from './documents.ts';
 export * from './eventually.ts';
 export * from './fault-proxy.ts';
-export { reportFigure, reportLatency, type ReportedLatency } from './figures.ts';
+export { reportFigure, reportLatency, reportTable, type ReportedLatency } from './figures.ts';
 export * from './fixed-clock.ts';
 export { cpuOf, cpuOfFamily, parentOf, usualCpuOf } from './cpu-time.ts';
 export { LoopDelay, type Delays } from './loop-delay.ts';

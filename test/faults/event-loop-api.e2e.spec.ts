@@ -1,5 +1,6 @@
 import { adminOperations, operations } from '#contract';
-import { type Delays, LoopDelay, reportLatency } from '#testing';
+import { LoopDelay, reportTable } from '#testing';
+import { delayCell, reportMissedGoals } from '../support/delays.ts';
 import {
   adminRequests,
   hugeManifest,
@@ -19,8 +20,6 @@ import { isLong, startSystem, upTo, type System } from '../support/system.ts';
 const CONNECTIONS = 10;
 /** How many requests each connection sends in one round, at least. */
 const SENT_EACH = isLong ? 8 : 2;
-const P99_MS = 50;
-const MAX_MS = 200;
 /** Bytes. Larger bodies take turns: a process may refuse them with 503 while it parses others (docs/reliability.md). */
 const LARGE_BODY = 256 * 1024;
 /** The share of valid requests without such a body that must succeed at the first attempt. */
@@ -46,9 +45,8 @@ beforeAll(async () => {
   more = await makeMore();
 }, upTo(300_000));
 afterAll(async () => {
-  process.stderr.write(
-    `${['| operation | alone | on ten connections |', '|---|---|---|', ...rows.values()].join('\n')}\n`,
-  );
+  const head = ['| operation | alone: p99 / longest | on ten connections: p99 / longest |', '|---|---|---|'];
+  reportTable('api-delays', [...head, ...rows.values()]);
   await system.stop();
 });
 
@@ -117,12 +115,9 @@ async function measure(name: string, acts: Acts): Promise<void> {
   });
   // A refusal of a valid request lasts for a moment only.
   for (const [i, act] of done.entries()) if (neverDone(tally[i])) expectAnswer(await act(0), 2);
-  rows.set(name, `| \`${name}\` | ${shown(alone)} | ${shown(together)} |`);
+  rows.set(name, `| \`${name}\` | ${delayCell(alone)} | ${delayCell(together)} |`);
   expectDone(name, tally, isLarge);
-  for (const [how, { p99, max }] of Object.entries({ alone, together })) {
-    reportLatency(P99_MS, p99, `${name}, ${how}: the p99 of the delays was`);
-    reportLatency(MAX_MS, max, `${name}, ${how}: the longest delay was`);
-  }
+  reportMissedGoals(name, { alone, 'on ten connections': together });
 }
 
 /** The number of times that one valid request was sent on ten connections, and its refusals. */
@@ -175,8 +170,6 @@ function recording(on: LargestWorld, sizes: { largest: number }): LargestWorld {
     admin: (method, path, body) => (record(body), on.admin(method, path, body)),
   };
 }
-
-const shown = ({ p99, max }: Delays): string => `${p99.toFixed(0)} / ${max.toFixed(0)} ms`;
 
 /** Of the fifth class, only 503 for want of room. */
 function expectAnswer({ status, text }: Got, ...classes: number[]): void {

@@ -7,7 +7,16 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { AccessStore } from '#access';
 import { createAgent, publishAgentVersion, type AgentManifestInput } from '#agents';
-import { cpuOfFamily, describeWithRedis, loseBlobs, redisUrl, reportLatency, trackRunning } from '#testing';
+import {
+  cpuOfFamily,
+  describeWithRedis,
+  loseBlobs,
+  redisUrl,
+  reportFigure,
+  reportLatency,
+  reportTable,
+  trackRunning,
+} from '#testing';
 import { claimHistory } from '../support/claim-history.ts';
 import { send, type Caller, type ThreadAnswer } from '../support/client.ts';
 import { ATTACKS, type HostileAgent, type Target } from '../support/hostile/attacks.ts';
@@ -343,21 +352,32 @@ function tell(
   [before, most, soon, later]: number[][],
 ): void {
   const mib = (all: number[] = []): string => all.map((bytes) => Math.round(bytes / MEBIBYTE)).join(', ');
-  const lines = [
-    ...attacks.map(
-      ({ name, begun, tried, longestGapMs, answers }) =>
-        `${name}: begun ${begun} times, tried ${tried} times, at least every ${longestGapMs.toFixed(0)} ms, ` +
-        `answers ${JSON.stringify(answers)}`,
-    ),
-    `endings: ${ended.map(({ name, count }) => `${name} ${count}`).join(', ')}`,
-    `CPU: the hostile tenant ${cpuMs.toFixed(0)} ms; both apis, both workers, the neighbour ${cpu.map(Math.round).join(', ')} ms`,
+  const count = (answers: Record<string, number>): string =>
+    Object.entries(answers)
+      .map(([outcome, times]) => `${outcome}: ${times}`)
+      .join(', ');
+  reportTable('hostile-attacks', [
+    '| attack | begun | requests | answers | Runs that ended as they must |',
+    '|---|---|---|---|---|',
+    ...attacks.map(({ name, begun, tried, answers }) => {
+      const ending = ended.find((one) => one.name === name)?.count ?? '–';
+      return `| ${name} | ${begun} times | ${tried} | ${count(answers)} | ${ending} |`;
+    }),
+  ]);
+  reportTable('hostile-neighbour', [
+    '| the other tenant | requests | Runs |',
+    '|---|---|---|',
     ...Object.entries(seen).map(
-      ([when, { requests, runs }]) => `the neighbour ${when}: requests ${toldTimes(requests)}; Runs ${toldTimes(runs)}`,
+      ([when, { requests, runs }]) => `| ${when} | ${toldTimes(requests)} | ${toldTimes(runs)} |`,
     ),
-    `memory, MiB: ${mib(before)} before, ${mib(most)} at most, ${mib(soon)} soon after, ` +
+  ]);
+  reportLine(
+    `CPU: attacker ${cpuMs.toFixed(0)} ms; both apis, both workers, the other tenant ${cpu.map(Math.round).join(', ')} ms`,
+  );
+  reportLine(
+    `memory of both apis and both workers, MiB: ${mib(before)} before, ${mib(most)} at most, ${mib(soon)} soon after, ` +
       `${mib(later)} after ${AFTER_MS / 1_000} s of load`,
-  ];
-  for (const line of lines) reportLine(line);
+  );
 }
 
-const reportLine = (line: string): void => void process.stderr.write(`hostile tenant: ${line}\n`);
+const reportLine = (line: string): void => reportFigure(`hostile tenant: ${line}`);

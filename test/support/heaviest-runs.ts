@@ -7,7 +7,7 @@ const LARGEST_ANSWER = MEBIBYTE - 8_192;
 /** Characters of a user's message that creates a Thread. */
 const LONGEST_MESSAGE = 31_000;
 
-export type HeavyAgent = 'stdio' | 'http' | 'echo';
+export type HeavyAgent = 'stdio' | 'http' | 'echo' | 'guide';
 
 /** A Run that gives one tool, or the model's answer, as much as it may have. */
 export interface HeavyRun {
@@ -16,7 +16,7 @@ export interface HeavyRun {
   /** For people: what it is given, or gives. */
   largest: string;
   agent: HeavyAgent;
-  /** What the model says; of echo agents what the user does. */
+  /** What the model says; of `echo` and `guide` what the user does. */
   steps?: ScriptInput['steps'];
   says?: string;
   /** A file of the message. */
@@ -194,15 +194,20 @@ const ofTranscripts: HeavyRun[] = [
   },
 ];
 
-const ofEcho: HeavyRun[] = [
-  ['clock', '/tool'],
-  ['send_note', '/confirm 20'],
-  ['write_file', '/artifact'],
-  ['answer', '/pieces 10000 /cite /think 1ms'],
-].map(([tool = '', commands = '']) => ({
-  ...{ tool, largest: `${commands} and 31,000 characters`, agent: 'echo' },
-  // A command ends where the message begins.
-  says: `${commands} ${'a '.repeat((LONGEST_MESSAGE - 100) / 2)}`,
+const ofScripts: HeavyRun[] = (
+  [
+    ['echo', 'clock', '/tool'],
+    ['echo', 'send_note', '/confirm 20'],
+    ['echo', 'write_file', '/artifact'],
+    ['echo', 'answer', '/pieces 10000 /cite /think 1ms'],
+    ['guide', 'look_up', 'threads'],
+    ['guide', 'write_page', 'show me'],
+    ['guide', 'answer', 'everything'],
+  ] as const
+).map(([agent, tool, words]) => ({
+  ...{ agent, tool, largest: `${words} and 31,000 characters` },
+  // A command of echo ends where the message begins.
+  says: `${words} ${'a '.repeat((LONGEST_MESSAGE - 100) / 2)}`,
 }));
 
 export const HEAVY_RUNS: readonly HeavyRun[] = [
@@ -211,5 +216,5 @@ export const HEAVY_RUNS: readonly HeavyRun[] = [
   ...ofServer('http'),
   ...ofAnswers,
   ...ofTranscripts,
-  ...ofEcho,
+  ...ofScripts,
 ];
