@@ -1,4 +1,12 @@
-import { BrowserTokens, FileLinks, makeSessionSecrets, makeToken, SignedTokens } from '#access';
+import { randomBytes } from 'node:crypto';
+import {
+  BrowserTokens,
+  FileLinks,
+  makeSessionSecrets,
+  makeToken,
+  SignedTokens,
+  type BrowserTokenHolder,
+} from '#access';
 import { newId, parseSigningKeys, PolicyWatch } from '#platform';
 import { isNight } from '#testing';
 import { ApiUnderTest, type Reply } from '../api-under-test.testing.ts';
@@ -53,8 +61,8 @@ const signed = new SignedTokens(parseSigningKeys(KEYS));
 const claims = { userId: 'ada', agentId: null, threadId: null, verbs: ['read'], origins: null };
 
 /** Returns a browser token with a valid signature. */
-const browserTokenOf = async (parentId: string, userId = 'ada'): Promise<string> =>
-  (await new BrowserTokens(signed).make({ ...claims, parentId, userId }, 60)).token;
+const browserTokenOf = async (parentId: string, more: { userId?: string; holder?: BrowserTokenHolder } = {}) =>
+  (await new BrowserTokens(signed).make({ ...claims, parentId, ...more }, 60)).token;
 
 /** Fetches a file by a link with a valid signature. */
 async function byLinkOf(parentId: string, address: string): Promise<number> {
@@ -117,6 +125,21 @@ it('a repeated wrong token is looked up once', async () => {
   expect(lookUps()).toBe(1);
 });
 
+it('browser tokens of ended sessions beyond the limit of their address cause no look-up', async () => {
+  const organization = { organizationId: api.organizationId, agentIds: [api.agentId] };
+  const { id } = await api.access.mintToken({ kind: 'service', name: 's', ...organization });
+  await watch.look();
+  expect((await asPerson(await browserTokenOf(id))).status).toBe(200);
+  sent.length = 0;
+  const attempt = async (): Promise<number> => {
+    const holder = { session: randomBytes(32).toString('hex') };
+    return (await asPerson(await browserTokenOf(id, { holder }))).status;
+  };
+  for (let i = 0; i < LIMIT; i++) expect(await attempt()).toBe(401);
+  for (let i = 0; i < LIMIT; i++) expect(await attempt()).toBe(429);
+  expect(lookUps()).toBe(LIMIT);
+});
+
 it('tokens and links of a revoked service token cause one look-up together', async () => {
   const organization = { organizationId: api.organizationId, agentIds: [api.agentId] };
   const { id, token } = await api.access.mintToken({ kind: 'service', name: 's', ...organization });
@@ -126,7 +149,7 @@ it('tokens and links of a revoked service token cause one look-up together', asy
   await watch.look();
   sent.length = 0;
   expect((await asPerson(browser)).status).toBe(401);
-  for (const userId of ['bob', 'eve']) expect((await asPerson(await browserTokenOf(id, userId))).status).toBe(401);
+  for (const userId of ['bob', 'eve']) expect((await asPerson(await browserTokenOf(id, { userId }))).status).toBe(401);
   expect(await byLinkOf(id, at(1))).toBe(404);
   expect(lookUps()).toBe(1);
   expect((await asPerson(token)).status).toBe(401);
