@@ -87,6 +87,12 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     ...RUN,
+    name: 'input nested 3,000 deep',
+    ending: { agent: 'files', text: /50,000 parts and 128 levels/ },
+    begin: asking('files', 'deepInput'),
+  },
+  {
+    ...RUN,
     name: 'DOCX that unpacks to 60 MB',
     tried: [200],
     also: [201, 503],

@@ -6,8 +6,15 @@ const DESCRIPTION = 'Describes itself at length. '.repeat(535_000);
 /** A regular expression that backtracks for ever on the input that the model gives. */
 const SLOW_SCHEMA = { type: 'object', properties: { text: { type: 'string', pattern: '^(a+)+$' } } };
 
+export interface EndlessServer {
+  url: string;
+  slowUrl: string;
+  pages: () => number;
+  close: () => void;
+}
+
 /** An MCP server whose list of tools has no end. At `slow` it has one tool, whose schema takes for ever to check. */
-export async function startEndlessServer(): Promise<{ url: string; slowUrl: string; pages: () => number }> {
+export async function startEndlessServer(): Promise<EndlessServer> {
   let pages = 0;
   const server = createServer((request, response) => {
     void readJson(request).then((message) => {
@@ -19,7 +26,11 @@ export async function startEndlessServer(): Promise<{ url: string; slowUrl: stri
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  return { url, slowUrl: `${url}slow`, pages: () => pages };
+  const close = (): void => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { url, slowUrl: `${url}slow`, pages: () => pages, close };
 }
 
 interface Message {

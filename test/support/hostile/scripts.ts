@@ -22,6 +22,7 @@ export const HOSTILE_SCRIPTS = {
   ),
   /** Two marks in the wrong order, again and again: normalising sorts them in quadratic time. */
   longPath: calling({ name: 'read_file', input: { path: `a${'\u0308\u0323'.repeat(150_000)}` } }),
+  deepInput: calling({ name: 'read_file', rawArguments: `{"path":${'['.repeat(3_000)}${']'.repeat(3_000)}}` }),
   document: calling({ name: 'read_file', input: { path: 'attachments/bomb.docx' } }),
   slowSchema: calling({ name: 'endless__slow', input: { text: `${'a'.repeat(40)}!` } }),
   /** A Run of 15 s. */
