@@ -58,9 +58,8 @@ export const NIGHT_PARTS = {
     what: 'one hostile tenant beside another',
     nightOnly: [
       'test/faults/(event-loop-api|event-loop-worker|fair-slots|finished-bodies|hostile-tenant|run-memory)\\.e2e',
-      'test/standalone-large-bodies\\.e2e',
     ],
-    long: ['test/faults/stalled-bodies\\.e2e'],
+    long: ['test/faults/stalled-bodies\\.e2e', 'test/standalone-large-bodies\\.e2e'],
   },
   turns: {
     what: 'the longest turn of the event loop for the largest inputs',
