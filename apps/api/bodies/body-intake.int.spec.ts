@@ -230,6 +230,21 @@ describe('a slow request', () => {
     await expectAnswer(sender, 408, 'request_timeout');
   });
 
+  it('gets 408 if its upload does not arrive in time, at any rate', async () => {
+    const impatient = await ApiUnderTest.start({ settings: { REQUEST_TIMEOUT_MS: 1_000, HEADERS_TIMEOUT_MS: 1_000 } });
+    const headers = ['Content-Type: multipart/form-data; boundary=b', `Content-Length: ${60 * MIB}`];
+    const sender = open(headers, { of: impatient, path: `/agents/${impatient.agentId}/files` });
+    const part = 'Content-Disposition: form-data; name="file"; filename="a.txt"';
+    sender.socket.write(`--b\r\n${part}\r\n\r\n`);
+    const timer = setInterval(() => sender.socket.write('x'.repeat(20_000)), 200);
+    try {
+      expect(await expectAnswer(sender, 408, 'request_timeout')).toContain('did not arrive in time');
+    } finally {
+      clearInterval(timer);
+      await impatient.stop();
+    }
+  });
+
   it('gets 408 if its headers do not arrive', async () => {
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     opened.push(socket);
