@@ -1,12 +1,9 @@
 import { agentManifestSchema } from '#agents';
 import { LIMITS } from '#contract';
-import { MAX_QUEUED_RUNS } from '#domain';
+import { BOUNDS } from '#domain';
 import { configSchema } from '#platform';
 import { SMALL_BYTES } from './bodies/body-intake.ts';
 import { LONGEST_WAIT_MS } from './bodies/body-turns.ts';
-import { MAX_DEPTH, MAX_FIELDS, MAX_VALUES } from './bodies/json-shape.ts';
-import { LARGE_BYTES } from './bodies/parse-body.ts';
-import { ANSWER_BYTES } from './http/large-answers.ts';
 
 /** The page of limits for callers. The tables between these lines are generated; the rest is written by hand. */
 export const LIMITS_PAGE = 'docs/api/limits.md';
@@ -18,7 +15,8 @@ type Row = [limit: string, value: string, beyond: string, note?: string];
 const config = configSchema.parse({});
 const run = agentManifestSchema.parse({ name: 'any', harness: { name: 'echo' } }).limits;
 
-const count = (value: number | undefined): string => (value === undefined ? 'none' : value.toLocaleString('en-US'));
+export const count = (value: number | undefined): string =>
+  value === undefined ? 'none' : value.toLocaleString('en-US');
 const characters = (most: number): string => `1 to ${count(most)} characters`;
 
 const UNITS = {
@@ -40,8 +38,8 @@ function inUnit(value: number | undefined, kind: keyof typeof UNITS): string {
   const [name, size] = UNITS[kind].find(([unit, least]) => value >= (unit === 'days' ? 2 * least : least))!;
   return `${value / size} ${name}`;
 }
-const bytes = (value: number | undefined): string => inUnit(value, 'bytes');
-const time = (ms: number): string => inUnit(ms, 'ms');
+export const bytes = (value: number | undefined): string => inUnit(value, 'bytes');
+export const time = (ms: number): string => inUnit(ms, 'ms');
 
 const percent = (value: number): string => `${value} % of its process`;
 
@@ -88,15 +86,19 @@ const requests: Row[] = [
   ],
   [
     'Entries in one answer of the log, final outputs in one page of Runs or extended Threads',
-    `about ${bytes(ANSWER_BYTES)}, and one in any case`,
+    `about ${bytes(BOUNDS.transcripts.page.value)}, and one in any case`,
     'a shorter window or page',
   ],
 ];
 
 const bodies: Row[] = [
   ['JSON body', bytes(config.BODY_LIMIT_BYTES), '413', '`BODY_LIMIT_BYTES`'],
-  ['Values of a JSON body', `${count(MAX_VALUES)}, at most ${MAX_DEPTH} deep`, '400'],
-  ['Fields of one object in a JSON body', count(MAX_FIELDS), '400'],
+  [
+    'Values of a JSON body',
+    `${count(BOUNDS.requests.values.value)}, at most ${BOUNDS.requests.depth.value} deep`,
+    '400',
+  ],
+  ['Fields of one object in a JSON body', count(BOUNDS.requests.fields.value), '400'],
   [
     'Bodies in flight of an organization',
     percent(config.BODY_BUDGET_PERCENT_PER_ORGANIZATION),
@@ -109,7 +111,11 @@ const bodies: Row[] = [
     '503',
     '`BODY_BUDGET_BYTES`',
   ],
-  [`Time for which a body over ${bytes(LARGE_BYTES)} waits for its turn`, time(LONGEST_WAIT_MS), '503'],
+  [
+    `Time for which a body over ${bytes(BOUNDS.requests.parsedHere.value)} waits for its turn`,
+    time(LONGEST_WAIT_MS),
+    '503',
+  ],
   ['Time for the headers to arrive', time(config.HEADERS_TIMEOUT_MS), '408', '`HEADERS_TIMEOUT_MS`'],
   ['Time for a JSON body to arrive', time(config.BODY_TIMEOUT_MS), '408', '`BODY_TIMEOUT_MS`'],
   ['… and for each MiB of its Content-Length', time(config.BODY_MS_PER_MIB), '408', '`BODY_MS_PER_MIB`'],
@@ -199,7 +205,7 @@ export const TABLES: Record<string, { note: string; rows: Row[] }> = {
   runs: {
     note: 'field of `limits`',
     rows: [
-      ['Runs that wait behind the current one (`whenBusy: enqueue`)', count(MAX_QUEUED_RUNS), '409'],
+      ['Runs that wait behind the current one (`whenBusy: enqueue`)', count(BOUNDS.texts.queuedRuns.value), '409'],
       ...Object.values(runLimits),
     ],
   },

@@ -1,13 +1,14 @@
 import { encodeTime } from 'ulid';
 import type { Pool } from 'pg';
 import type { ConfirmationRequest, RunSummary } from '#contract';
+import { BOUNDS } from '#domain';
 import { BY_KEY, namedStatement } from '#platform';
 import { ANSWER_BYTES } from './http/large-answers.ts';
 
 const RUN_REQUESTS = namedStatement(import.meta.dirname, 'queries/run-requests.sql');
 
 /** The most requests and decisions that are read, of one Thread and of all together. Bounds the memory of a response. */
-const MAX_EVENTS = 2_000;
+const MAX_EVENTS = BOUNDS.transcripts.requests.value;
 /** How far the clocks of two processes may differ, milliseconds. A larger value only means that older events are read. */
 const CLOCK_SLACK_MS = 3_600_000;
 

@@ -1,9 +1,10 @@
 import { errors, jwtVerify, SignJWT, type JWTPayload } from 'jose';
+import { BOUNDS } from '#domain';
 import type { SigningKey } from '#platform';
 
 const ALGORITHM = 'HS256';
 /** Longer texts are not parsed. The claims of the longest token that Spool makes take about half of it. */
-const MAX_LENGTH = 8_192;
+const MAX_LENGTH = BOUNDS.requests.signedToken.value;
 
 /** Returns whether the text has the form of a signed token. */
 export const isSigned = (text: string): boolean => text.length <= MAX_LENGTH && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text);

@@ -1,3 +1,4 @@
+import { BOUNDS } from './bounds.ts';
 import type { FinalOutput } from './events.ts';
 
 /**
@@ -5,7 +6,7 @@ import type { FinalOutput } from './events.ts';
  * how much text a filter holds back. Longer and unterminated envelopes stay in the text
  * (docs/spec/decisions.md#citation-markup).
  */
-const MAX_INNER_LENGTH = 4_096;
+const MAX_INNER_LENGTH = BOUNDS.answers.citation.value;
 
 const START = '\uE200';
 const END = '\uE201';

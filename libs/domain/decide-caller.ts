@@ -1,11 +1,11 @@
+import { BOUNDS } from './bounds.ts';
 import type { AddMessage, CallerCommand, CreateThread, NewRun, RetryRun } from './commands.ts';
 import type { NamedFile, RunTrigger, ThreadEvent } from './events.ts';
 import { endRun, threadEvent } from './make-events.ts';
 import { reject, type Rejection } from './rejection.ts';
 import { findLiveRun, type LiveRun, type Thread, type ThreadState } from './state.ts';
 
-/** The most Runs behind the current one, so that a caller cannot grow the state row without bound (docs/adr/0004). */
-export const MAX_QUEUED_RUNS = 100;
+const MAX_QUEUED_RUNS = BOUNDS.texts.queuedRuns.value;
 
 /** How long the new Run waits for the cancelled one's worker to acknowledge (docs/spec/decisions.md#when-busy). */
 const ACKNOWLEDGE_MS = 2_000;

@@ -1,10 +1,11 @@
+import { BOUNDS } from './bounds.ts';
+
 /** The read-only folders that an agent sees beside its own: files that callers attached, and files that tools made. */
 export const ATTACHMENTS_FOLDER = 'attachments';
 export const ARTIFACTS_FOLDER = 'artifacts';
 
-/** Unicode characters. */
-const MAX_LENGTH = 512;
-const MAX_PARTS = 20;
+const MAX_LENGTH = BOUNDS.texts.path.value;
+const MAX_PARTS = BOUNDS.texts.pathParts.value;
 /** The most UTF-16 units that can become MAX_LENGTH characters, plus `./`. Normalization joins at most four characters. */
 const MAX_GIVEN_LENGTH = MAX_LENGTH * 4 * 2 + 2;
 

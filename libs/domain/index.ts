@@ -1,7 +1,7 @@
+export * from './bounds.ts';
 export * from './citations.ts';
 export * from './commands.ts';
 export * from './decide.ts';
-export { MAX_QUEUED_RUNS } from './decide-caller.ts';
 export * from './event-types.ts';
 export * from './events.ts';
 export * from './evolve.ts';

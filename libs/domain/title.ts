@@ -1,11 +1,10 @@
+import { BOUNDS } from './bounds.ts';
 import { removeCitations } from './citations.ts';
 import { beginningOf } from './text.ts';
 
-const MAX_TITLE = 80;
-/** How much of a message is used, UTF-16 units. The largest message would take over a second. */
-const LOOKED_AT = 32 * 1024;
-/** The longest preview of a message, in characters. */
-export const MAX_PREVIEW = 200;
+const MAX_TITLE = BOUNDS.texts.title.value;
+const LOOKED_AT = BOUNDS.texts.beginning.value;
+export const MAX_PREVIEW = BOUNDS.texts.preview.value;
 
 /**
  * Returns the title of a Thread (docs/spec/decisions.md#title): the first line of its first message in at most 80 Unicode code

@@ -1,5 +1,5 @@
 import type { DatabaseError, Pool, PoolClient, QueryConfig } from 'pg';
-import type { StoredEvent, ThreadState, UnknownEvent } from '#domain';
+import { BOUNDS, type StoredEvent, type ThreadState, type UnknownEvent } from '#domain';
 import {
   DatabaseUnavailable,
   isDatabaseUnavailable,
@@ -145,8 +145,7 @@ const UNDONE = new Set(['40001', '40P01']);
 
 const PURGE_BATCH = 1_000;
 
-/** The size from which the data of one event are large, UTF-16 units. */
-const LARGE_UNITS = 256 * 1024;
+const LARGE_UNITS = BOUNDS.transcripts.event.value;
 
 const NO_BOUND = Number.MAX_SAFE_INTEGER;
 

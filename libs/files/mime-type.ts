@@ -1,9 +1,9 @@
 import { fileTypeFromBuffer, supportedMimeTypes } from 'file-type';
 import mime from 'mime';
+import { BOUNDS } from '#domain';
 import { encodingOf } from '#platform';
 
-/** The bytes by which a type is detected. */
-const HEAD_BYTES = 4_100;
+const HEAD_BYTES = BOUNDS.files.typeHead.value;
 
 /** Types of source code by extension, if `mime` has none or the type of a rarer format. */
 const SOURCE_TYPES = new Map(

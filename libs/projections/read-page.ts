@@ -1,5 +1,12 @@
 import pg, { type ClientBase, type QueryArrayConfig } from 'pg';
-import { eventTypes, type StoredEvent, type ThreadEventType, type ThreadState, type UnknownEvent } from '#domain';
+import {
+  BOUNDS,
+  eventTypes,
+  type StoredEvent,
+  type ThreadEventType,
+  type ThreadState,
+  type UnknownEvent,
+} from '#domain';
 import { namedStatement, pauseIfLong, toRfc3339, type NamedStatement } from '#platform';
 import { readRunSummary, readThreadSummary, withColumns } from './columns.ts';
 import type { RunSummary } from './run-summary.ts';
@@ -123,7 +130,7 @@ async function readEvents(
   handOn();
 }
 
-const EVENTS_TOGETHER = 2_000;
+const EVENTS_TOGETHER = BOUNDS.transcripts.folded.value;
 
 /** The types of events that no fold uses: deltas and others that are only shown. They are most of a stream. */
 export const NOT_FOLDED = eventTypes(({ folds }) => folds === 'nothing');

@@ -1,4 +1,4 @@
-import type { RecordedFact, ThreadEvent, ToolCall } from '#domain';
+import { BOUNDS, type RecordedFact, type ThreadEvent, type ToolCall } from '#domain';
 import type { Fence, TranscriptBounds } from '#event-store';
 import { pauseIfLong } from '#platform';
 import { ownText } from './stored-text.ts';
@@ -9,13 +9,13 @@ import type { TranscriptEvent } from './transcript.ts';
  * Cut texts are still useful, because a model sees what it did and can do it again.
  */
 export const TRANSCRIPT_BOUNDS: TranscriptBounds = {
-  bytes: 8 * 1024 * 1024,
-  characters: 2_000,
+  bytes: BOUNDS.transcripts.whole.value,
+  characters: BOUNDS.transcripts.oldText.value,
   note: '\n[The rest is left out because this text is old.]',
 };
 
 /** UTF-16 units that accumulate before older texts are cut, so that the cost of a step does not depend on earlier steps. */
-const SLACK = 2 * 1024 * 1024;
+const SLACK = BOUNDS.transcripts.growth.value;
 
 /**
  * The transcript of a running Run, with the limits that `ThreadStore.readTranscript` applies at a boot: it keeps all steps, and

@@ -1,3 +1,4 @@
+import { BOUNDS } from '#domain';
 import { splitUtf8 } from './stored-text.ts';
 
 export type DeltaType = 'assistant.text_added' | 'assistant.thinking_added';
@@ -9,7 +10,7 @@ export interface Delta {
 /** The first deltas are stored immediately, later ones every 50 ms or 2 KiB (docs/spec/decisions.md#log). */
 const EVERY_MS = 50;
 /** Also the largest delta. Text gathered during a slow append is split, so that readers' frames stay small. */
-const MAX_DELTA_BYTES = 2 * 1024;
+const MAX_DELTA_BYTES = BOUNDS.answers.delta.value;
 
 /** Gathers deltas of text in order, and decides when to send them. */
 export class DeltaGatherer {

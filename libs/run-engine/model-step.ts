@@ -7,16 +7,15 @@ import {
   type StepEvent,
   type Tool,
 } from '#agents';
-import { createCitationFilter, storableText, type RecordedFact, type TokenUsage, type ToolCall } from '#domain';
+import { BOUNDS, createCitationFilter, storableText, type RecordedFact, type TokenUsage, type ToolCall } from '#domain';
 import { newId, pauseIfLong, untilAborted } from '#platform';
 import type { DeltaWriter } from './deltas.ts';
 import { mapTexts, StorableDeltas } from './stored-text.ts';
 
 /** The largest output of a step, with thinking and tool input, UTF-16 units. More is `output_too_large`. */
-const MAX_OUTPUT = 1024 * 1024;
-const MAX_NAME = 255;
-/** The most calls of a message. Each is decided, stored and completed separately. */
-const MAX_CALLS = 1_000;
+const MAX_OUTPUT = BOUNDS.answers.length.value;
+const MAX_NAME = BOUNDS.answers.toolName.value;
+const MAX_CALLS = BOUNDS.answers.calls.value;
 
 type Usage = Extract<StepEvent, { type: 'usage' }>;
 type Message = Extract<StepEvent, { type: 'message' }>;

@@ -1,9 +1,10 @@
 import { getHeapStatistics } from 'node:v8';
+import { BOUNDS } from '#domain';
 import { ByteBudget, type Config } from '#platform';
 import { metrics } from './metrics.ts';
 
-/** The largest tool call must fit if nothing else is read. It needs four times its message of 16 MiB. */
-const LARGEST_CALL_BYTES = 64 * 1024 * 1024;
+/** The largest tool call must fit if nothing else is read. It needs four times its message. */
+const LARGEST_CALL_BYTES = 4 * BOUNDS.toolServers.message.value;
 
 /** Smaller holds are not counted, so small Runs never wait. All slots together hold little this way. */
 const SMALL_BYTES = 256 * 1024;

@@ -8,6 +8,7 @@ import {
   type ToolResult,
 } from '#agents';
 import {
+  BOUNDS,
   beginningOf,
   removeCitations,
   storableText,
@@ -24,12 +25,9 @@ import { cutUtf8, mapTexts } from './stored-text.ts';
 import type { ThreadFolder } from './thread-folder.ts';
 import { countStep } from './metrics.ts';
 
-/** The largest summary of a result in the log (docs/spec/decisions.md#log), bytes of UTF-8. */
-const MAX_SUMMARY_BYTES = 2 * 1024;
-/** The summary is made from this beginning of a result, UTF-16 units. Scanning all of it takes too long. */
-const SUMMARIZED = 32 * 1024;
-/** The largest result for the model, bytes. More is cut with a note, because the model can ask for less. */
-const MAX_RESULT_BYTES = 1024 * 1024;
+const MAX_SUMMARY_BYTES = BOUNDS.toolCalls.summary.value;
+const SUMMARIZED = BOUNDS.toolCalls.summarized.value;
+const MAX_RESULT_BYTES = BOUNDS.toolCalls.result.value;
 const CUT_NOTE = '\n[The rest of the result was cut off: it is too large.]';
 
 export interface ToolOutcome {

@@ -1,8 +1,8 @@
-/** Both limits exceed what any operation accepts: a batch of 100 messages with 100 files each has 30,500 values at depth 6. */
-export const MAX_DEPTH = 32;
-export const MAX_VALUES = 50_000;
-/** Objects with more fields take ten times as long to read. Equals the largest map in a manifest's file; schemas name a tenth. */
-export const MAX_FIELDS = 2_000;
+import { BOUNDS } from '#domain';
+
+const MAX_DEPTH = BOUNDS.requests.depth.value;
+const MAX_VALUES = BOUNDS.requests.values.value;
+const MAX_FIELDS = BOUNDS.requests.fields.value;
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];

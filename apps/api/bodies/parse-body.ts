@@ -1,18 +1,18 @@
 import { isUtf8 } from 'node:buffer';
 import { join } from 'node:path';
+import { BOUNDS } from '#domain';
 import { ownTurn } from '#platform';
 import { TaskFailed, type RunTask, type Task } from '#task-pool';
 import { ApiError, bodiesFull } from '../http/http-errors.ts';
 
 /** Bodies over SMALL_BYTES are parsed one per turn of the event loop. Those over LARGE_BYTES are parsed in the task pool. */
-const SMALL_BYTES = 16 * 1024;
-export const LARGE_BYTES = 256 * 1024;
+const SMALL_BYTES = BOUNDS.requests.parsedTogether.value;
+export const LARGE_BYTES = BOUNDS.requests.parsedHere.value;
 
-/** Parsing a body of 8 MiB takes up to 0.2 s and 100 MiB. */
 const PARSE_JSON: Task<null, { parsed: unknown } | null> = {
   name: 'parse-json',
   module: join(import.meta.dirname, 'parse-json-worker.mjs'),
-  limits: { cpuMs: 5_000, wallMs: 15_000 },
+  limits: { cpuMs: BOUNDS.requests.parseCpu.value, wallMs: BOUNDS.requests.parseTime.value },
 };
 
 /** A body that is not parsed yet. Its bytes are taken out before parsing, so that they are not kept meanwhile. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { errorCodes } from 'fastify';
+import { BOUNDS } from '#domain';
 import { ownTurn, type ByteHold } from '#platform';
 import { ApiError, bodiesFull } from '../http/http-errors.ts';
 import { watchArrival, type ArrivalLimits } from './arrival.ts';
@@ -9,7 +10,7 @@ import { JsonShape } from './json-shape.ts';
 const FIRST_BYTES = 64 * 1024;
 
 /** The size from which the shape is checked on arrival, bytes. Parsing a smaller body is faster than checking it. */
-const CHECKED_BYTES = 16 * 1024;
+const CHECKED_BYTES = BOUNDS.requests.unchecked.value;
 
 export const bodyCutOff = () => new ApiError('invalid_http', 'The body is incomplete.');
 

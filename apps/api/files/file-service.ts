@@ -8,6 +8,7 @@ import {
   type PublicFileAnswer,
   type ThreadFileAnswer,
 } from '#contract';
+import { BOUNDS } from '#domain';
 import {
   BlobTooLarge,
   storeAttachment,
@@ -225,7 +226,7 @@ function decodeInline(
 }
 
 /** The characters of Base64 decoded in one step. A multiple of four, because four characters are three bytes. */
-const DECODED_AT_ONCE = 256 * 1024;
+const DECODED_AT_ONCE = BOUNDS.files.inline.value;
 
 /** Decodes in steps, each in a turn of the event loop. */
 async function* decodeBase64(text: string): AsyncGenerator<Buffer> {

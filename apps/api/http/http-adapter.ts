@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyHttpOptions } from 'fastify';
 import type { ErrorReason } from '#contract';
+import { BOUNDS } from '#domain';
 import { newId, type Config, type Logger } from '#platform';
 import { addCorsHeaders } from './cors.ts';
 import { sendError } from './error-filter.ts';
@@ -13,8 +14,7 @@ import { networkOf } from './limit-rate.ts';
 import { RequestLog } from './request-log.ts';
 import { metrics } from '../metrics.ts';
 
-/** Longer than any path can be. A long id is then refused like any other malformed id, after the token check. */
-const MAX_PARAM_LENGTH = 64 * 1024;
+const MAX_PARAM_LENGTH = BOUNDS.requests.pathParameter.value;
 
 /** How often Node checks for slow requests. Its default of 30 s would add that much to each timeout. */
 const TIMEOUT_CHECK_MS = 1_000;

@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify';
+import { BOUNDS } from '#domain';
 import { isLargeJson, largeJson } from '#platform';
 
 /** The size, bytes, from which a page of entries or of final outputs ends early. A single item may be larger. */
-export const ANSWER_BYTES = 1024 * 1024;
+export const ANSWER_BYTES = BOUNDS.transcripts.page.value;
 
 /** Writes large JSON answers in steps. An answer of 8 MiB in one step would block the event loop for tens of milliseconds. */
 export function installLargeAnswers(fastify: FastifyInstance): void {

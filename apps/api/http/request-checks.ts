@@ -3,6 +3,7 @@ import { errorCodes, type FastifyInstance, type FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { RateLimiter } from '#access';
 import { extended, idempotencyKey, type AdminOperation, type InputOf, type Operation } from '#contract';
+import { BOUNDS } from '#domain';
 import { ownTurn } from '#platform';
 import type { BodyIntake } from '../bodies/body-intake.ts';
 import { LARGE_BYTES } from '../bodies/parse-body.ts';
@@ -156,9 +157,9 @@ function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, place: 
   throw new ApiError('invalid_field', describeIssues(parsed.error.issues, place));
 }
 
-const MAX_ISSUES = 5;
-const MAX_FIELDS = 5;
-const MAX_MESSAGE_LENGTH = 500;
+const MAX_ISSUES = BOUNDS.requests.issues.value;
+const MAX_FIELDS = BOUNDS.requests.unknownFields.value;
+const MAX_MESSAGE_LENGTH = BOUNDS.requests.issueText.value;
 
 /** Names the first unknown fields. Zod names all: 640,000 fields, in a body of 8 MiB, took more than a second. */
 function nameFewFields(issue: z.core.$ZodRawIssue): string | undefined {
