@@ -1,13 +1,12 @@
+import { BOUNDS } from '#domain';
 import type { Harnesses } from './harness.ts';
 import { jsonWeight } from './json-weight.ts';
 import { agentManifestSchema, manifestFileSchema, type AgentManifest } from './manifest.ts';
 import { issueText, manifestIssues, type ManifestIssue } from './manifest-issues.ts';
 
-/** Problems of one manifest that are told; of a file it is as many. */
-const MAX_PROBLEMS = 20;
+const MAX_PROBLEMS = BOUNDS.manifests.problems.value;
 
-/** Of one manifest: a million characters of text and 3,000 values, or 20,000 values. */
-const MAX_WEIGHT = 20_000;
+const MAX_WEIGHT = BOUNDS.manifests.weight.value;
 
 /** Returns whether a manifest is too large to be checked: the checks are one step of the event loop. */
 export function isTooLargeManifest(value: unknown): boolean {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { BOUNDS } from '#domain';
 
 /** A JSON number. Group 1 is its value, if that is written as an integer without an exponent. */
 const NUMBER = /(-?\d+)(?:\.0+)?(?![.\deE])|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
@@ -7,8 +8,7 @@ const MAY_BE_INEXACT = /\d{16}|\d[eE]\+?\d/;
 
 /** The digits before and after the point, and the exponent. */
 const PARTS = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
-/** A longer number with an exponent counts as a fraction. Characters. */
-const MAX_WRITTEN = 400;
+const MAX_WRITTEN = BOUNDS.answers.number.value;
 
 const [QUOTE, BACKSLASH, MINUS, ZERO, NINE] = [34, 92, 45, 48, 57];
 

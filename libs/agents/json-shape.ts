@@ -1,12 +1,12 @@
+import { BOUNDS } from '#domain';
+
 /** JSON is nested too deeply, or has too many parts. */
 export class MessageTooComplex extends Error {
   override name = 'MessageTooComplex';
 }
 
-/** Levels of maps and lists in one message. */
-export const MAX_DEPTH = 128;
-/** Maps, lists, their entries and their keys in one message: what parsing and checking costs besides its bytes. */
-export const MAX_PARTS = 50_000;
+const MAX_DEPTH = BOUNDS.messages.depth.value;
+const MAX_PARTS = BOUNDS.messages.parts.value;
 
 const [QUOTE, BACKSLASH, LF, CR, OPEN_MAP, OPEN_LIST, CLOSE_MAP, CLOSE_LIST] = [34, 92, 10, 13, 123, 91, 125, 93];
 const [COMMA, COLON] = [44, 58];

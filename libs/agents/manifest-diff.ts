@@ -1,10 +1,10 @@
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
 import { stringify } from 'yaml';
+import { BOUNDS } from '#domain';
 import { ownTurn, pauseIfLong } from '#platform';
 import { agentManifestSchema, type AgentManifest } from './manifest.ts';
 
-/** Lines that differ. With more, the shortest diff would take too long for one step, so all of both is shown. */
-const MAX_EDITS = 400;
+const MAX_EDITS = BOUNDS.manifests.edits.value;
 
 /**
  * What changes from one manifest to the other, as a unified diff of both in YAML; all of it for null, '' where nothing

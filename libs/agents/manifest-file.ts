@@ -14,6 +14,7 @@ import {
   type Node,
   type Pair,
 } from 'yaml';
+import { BOUNDS } from '#domain';
 import { agentManifestSchema, manifestFileSchema, type AgentManifest } from './manifest.ts';
 import { issueText, manifestIssues, type ManifestIssue } from './manifest-issues.ts';
 
@@ -44,20 +45,14 @@ export interface ParsedManifests {
   problems: ManifestProblem[];
 }
 
-/** Bytes of one file. The largest manifest that anybody writes has 100,000 characters of instructions. */
-export const MAX_MANIFEST_BYTES = 1024 ** 2;
+export const MAX_MANIFEST_BYTES = BOUNDS.manifests.file.value;
 
-const MAX_PROBLEMS = 20;
-/** The most problems that are located in one document. Locating one reads the maps around it. */
-const MAX_LOOKED_UP = 100;
-/** Entries of one map or list: twice the longest list of a manifest. The composer compares all keys of a map with each other. */
-const MAX_ENTRIES = 2_000;
-/** The most tokens of one file: words, spaces and marks. */
-const MAX_LEXEMES = 100_000;
-/** The composer is recursive, and what overflows its stack may end the process. */
-const MAX_DEPTH = 100;
-/** Bounds what aliases of aliases may grow to. */
-const MAX_ALIASES = 100;
+const MAX_PROBLEMS = BOUNDS.manifests.problems.value;
+const MAX_LOOKED_UP = BOUNDS.manifests.located.value;
+const MAX_ENTRIES = BOUNDS.manifests.entries.value;
+const MAX_LEXEMES = BOUNDS.manifests.tokens.value;
+const MAX_DEPTH = BOUNDS.manifests.depth.value;
+const MAX_ALIASES = BOUNDS.manifests.aliases.value;
 
 /**
  * Reads the manifests of a file: YAML 1.2 (core schema, several documents with `---`), and so JSON too. Tells all that is

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import { isStorable } from '#domain';
+import { BOUNDS, isStorable } from '#domain';
 
-const MAX_DEPTH = 100;
+const MAX_DEPTH = BOUNDS.manifests.depth.value;
 
 /**
  * Refuses what PostgreSQL's `jsonb` would refuse or change: NUL and lone surrogates in text, numbers without end. For the

@@ -1,22 +1,21 @@
 import { join } from 'node:path';
-import type { ToolCall } from '#domain';
+import { BOUNDS, type ToolCall } from '#domain';
 import { TaskFailed, type RunTask, type Task } from '#task-pool';
 import { compileCheck, cut } from './check-input-worker.mjs';
 import { firstInexact } from './exact-numbers.ts';
 import type { Tool } from './harness.ts';
-import { MAX_DEPTH, MAX_PARTS } from './json-shape.ts';
 import { jsonWeight } from './json-weight.ts';
 
 const MAX_SHOWN = 500;
-const INPUT_BOUNDS = `at most ${MAX_PARTS.toLocaleString('en')} parts and ${MAX_DEPTH} levels`;
+const { depth, parts } = BOUNDS.messages;
+const INPUT_BOUNDS = `at most ${parts.value.toLocaleString('en')} parts and ${depth.value} levels`;
 
 /** A check of a schema and an input up to these weights takes at most 20 ms, unless the schema has one of the keywords. */
-const LIGHT_SCHEMA = 300;
-const LIGHT_INPUT = 3_000;
+const LIGHT_SCHEMA = BOUNDS.toolCalls.lightSchema.value;
+const LIGHT_INPUT = BOUNDS.toolCalls.lightInput.value;
 /** Keywords whose cost does not depend on the sizes of schema and input alone. */
 const HEAVY_KEYWORDS = ['pattern', 'patternProperties', 'uniqueItems', '$ref', '$dynamicRef', '$recursiveRef'];
-/** Heavier ones are not even sent to the task pool, because serializing them takes too long. */
-const MAX_WEIGHT = 100_000;
+const MAX_WEIGHT = BOUNDS.toolCalls.checked.value;
 
 type Schema = Tool['inputSchema'];
 type Checked = { problems: string[] } | { unchecked: string };
@@ -24,8 +23,7 @@ type Checked = { problems: string[] } | { unchecked: string };
 const CHECK_INPUT: Task<{ schema: Schema; input: unknown }, Checked> = {
   name: 'check-input',
   module: join(import.meta.dirname, 'check-input-worker.mjs'),
-  // Far more than an honest schema takes. The wall time is long because a child of the pool has a low priority.
-  limits: { wallMs: 30_000, cpuMs: 1_000 },
+  limits: { wallMs: BOUNDS.toolCalls.checkTime.value, cpuMs: BOUNDS.toolCalls.checkCpu.value },
 };
 
 /** Where the check of a schema runs: here, in the task pool, or nowhere. */

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
+import { BOUNDS } from '#domain';
 import { HarnessError, type Harness, type RequestedTool, type StepContext, type StepEvent } from '../harness.ts';
 import type { TranscriptMessage } from '../harness.ts';
 import { manifestIssues } from '../manifest-issues.ts';
@@ -15,8 +16,8 @@ const settingsSchema = z.strictObject({
   allowCrash: z.boolean().default(false),
 });
 
-const MAX_PIECES = 10_000;
-const MAX_CONFIRMATIONS = 20;
+const MAX_PIECES = BOUNDS.answers.echoDeltas.value;
+const MAX_CONFIRMATIONS = BOUNDS.answers.echoConfirmations.value;
 const THINKING_PIECES = 5;
 const CITATION = '\u{E200}cite\u{E202}echo-source-1\u{E201}';
 

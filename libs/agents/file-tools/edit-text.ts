@@ -1,18 +1,17 @@
 import { join } from 'node:path';
+import { BOUNDS } from '#domain';
 import { TaskFailed, type RunTask, type Task, type TaskFailure } from '#task-pool';
 import { editText, type TextEdit } from './edit-text-worker.mjs';
 
-/** An edit of this many bytes takes at most 20 ms. Larger files are edited in the task pool. */
-const MAX_BYTES_HERE = 256 * 1024;
-/** The most comparisons of the search: bytes of the file × bytes of the text. They take at most 20 ms. */
-const MAX_COMPARISONS_HERE = 16 * 1024 * 1024;
+const MAX_BYTES_HERE = BOUNDS.files.editedHere.value;
+const MAX_COMPARISONS_HERE = BOUNDS.files.comparedHere.value;
 
 type Edited = { count: number; bytes: Uint8Array<ArrayBuffer> } | { refused: string };
 
 const EDIT_TEXT: Task<TextEdit, { count: number } | { refused: string }> = {
   name: 'edit-text',
   module: join(import.meta.dirname, 'edit-text-worker.mjs'),
-  limits: { wallMs: 15_000, cpuMs: 3_000 },
+  limits: { wallMs: BOUNDS.files.editTime.value, cpuMs: BOUNDS.files.editCpu.value },
 };
 
 const REFUSALS: Record<TaskFailure, string> = {

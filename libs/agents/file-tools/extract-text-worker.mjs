@@ -1,25 +1,20 @@
 /**
  * The task `extract-text`. Returns the text of a PDF or DOCX as UTF-8 with the facts of `About` (extract-text.ts), or
  * `{ refused }` with the reason as a sentence. The cost is linear in the unpacked size, and unpacking stops once there is enough
- * text. Plain JavaScript, because the task pool loads it.
+ * text. Plain JavaScript, because the task pool loads it. `bounds` has the most text that is extracted (`maxText`) and the
+ * longest XML tag (`maxTag`), UTF-16 units, and the most bytes of the part of a DOCX that is unpacked (`maxXml`).
  */
 import { createInflateRaw } from 'node:zlib';
 
-/** The most text that is extracted, UTF-16 units. */
-const MAX_TEXT = 4 * 1024 * 1024;
-/** The most bytes of the part of a DOCX that is unpacked. Its other parts are not read. */
-const MAX_XML = 64 * 1024 * 1024;
-/** The longest XML tag, UTF-16 units. Tags of real documents have some hundreds. */
-const MAX_TAG = 64 * 1024;
 /** The longest entity that is decoded, UTF-16 units. */
 const MAX_ENTITY = 12;
 
-async function textOfPdf(bytes) {
+async function textOfPdf(bytes, { maxText }) {
   const { getDocumentProxy } = await import('unpdf');
   const pdf = await getDocumentProxy(bytes, { verbosity: 0, isEvalSupported: false, stopAtErrors: false });
   const blankPages = [];
   let text = '';
-  for (let number = 1; number <= pdf.numPages && text.length <= MAX_TEXT; number++) {
+  for (let number = 1; number <= pdf.numPages && text.length <= maxText; number++) {
     const page = await pdf.getPage(number);
     const { items } = await page.getTextContent();
     text += `${number > 1 ? '\n\n' : ''}--- Page ${number} of ${pdf.numPages} ---\n`;
@@ -28,14 +23,14 @@ async function textOfPdf(bytes) {
     text += ofPage;
     page.cleanup();
   }
-  const value = { cut: text.length > MAX_TEXT, ...(blankPages.length > 0 && { pages: pdf.numPages, blankPages }) };
-  return { value, bytes: new TextEncoder().encode(text.slice(0, MAX_TEXT)) };
+  const value = { cut: text.length > maxText, ...(blankPages.length > 0 && { pages: pdf.numPages, blankPages }) };
+  return { value, bytes: new TextEncoder().encode(text.slice(0, maxText)) };
 }
 
-async function textOfDocx(bytes) {
-  const { packed, size, isStored } = findPart(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
-  const text = new GrowingText();
-  const scanner = new DocxScanner(text);
+async function textOfDocx(bytes, { maxText, maxXml, maxTag }) {
+  const { packed, size, isStored } = findPart(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), maxXml);
+  const text = new GrowingText(maxText);
+  const scanner = new DocxScanner(text, maxTag);
   const decoder = new TextDecoder();
   let unpacked = 0;
   for await (const chunk of isStored ? [packed] : inflated(packed)) {
@@ -59,7 +54,7 @@ const DIRECTORY_ENTRY = 0x02014b50;
 const PART = 'word/document.xml';
 
 /** Finds the document in the ZIP archive by its central directory. */
-function findPart(zip) {
+function findPart(zip, maxXml) {
   const end = zip.lastIndexOf(Buffer.from([0x50, 0x4b, 0x05, 0x06]));
   if (end === -1 || zip.readUInt32LE(end) !== END_OF_DIRECTORY) throw new Error('no ZIP archive');
   const count = zip.readUInt16LE(end + 10);
@@ -67,32 +62,37 @@ function findPart(zip) {
   for (let i = 0; i < count; i++) {
     if (zip.readUInt32LE(at) !== DIRECTORY_ENTRY) throw new Error('a broken directory');
     const nameLength = zip.readUInt16LE(at + 28);
-    if (zip.toString('latin1', at + 46, at + 46 + nameLength) === PART) return partAt(zip, at);
+    if (zip.toString('latin1', at + 46, at + 46 + nameLength) === PART) return partAt(zip, at, maxXml);
     at += 46 + nameLength + zip.readUInt16LE(at + 30) + zip.readUInt16LE(at + 32);
   }
   throw new Error('no document in it');
 }
 
-function partAt(zip, entry) {
+function partAt(zip, entry, maxXml) {
   const method = zip.readUInt16LE(entry + 10);
   const size = zip.readUInt32LE(entry + 24);
   const head = zip.readUInt32LE(entry + 42);
   const start = head + 30 + zip.readUInt16LE(head + 26) + zip.readUInt16LE(head + 28);
   const isStored = method === 0;
-  if ((!isStored && method !== 8) || size > MAX_XML) throw new Error('packed in another way, or too large');
+  if ((!isStored && method !== 8) || size > maxXml) throw new Error('packed in another way, or too large');
   return { packed: zip.subarray(start, start + zip.readUInt32LE(entry + 20)), size, isStored };
 }
 
-/** UTF-8 text that grows to at most MAX_TEXT UTF-16 units. */
+/** UTF-8 text that grows to at most `maxText` UTF-16 units. */
 class GrowingText {
   #buffer = Buffer.alloc(64 * 1024);
   #length = 0;
   #units = 0;
   #endsWithMark = false;
+  #maxText;
   isFull = false;
 
+  constructor(maxText) {
+    this.#maxText = maxText;
+  }
+
   add(text) {
-    const room = MAX_TEXT - this.#units;
+    const room = this.#maxText - this.#units;
     if (text.length > room) this.isFull = true;
     this.#write(text.length > room ? text.slice(0, room) : text);
     this.#endsWithMark = false;
@@ -134,9 +134,11 @@ class DocxScanner {
   #text;
   #rest = '';
   #isInText = false;
+  #maxTag;
 
-  constructor(text) {
+  constructor(text, maxTag) {
     this.#text = text;
+    this.#maxTag = maxTag;
   }
 
   scan(piece) {
@@ -150,7 +152,7 @@ class DocxScanner {
       }
       this.#takeText(xml, at, tag);
       const end = xml.indexOf('>', tag);
-      if ((end === -1 ? xml.length : end) - tag > MAX_TAG) throw new Error('a tag is too long');
+      if ((end === -1 ? xml.length : end) - tag > this.#maxTag) throw new Error('a tag is too long');
       if (end === -1) {
         this.#rest = xml.slice(tag);
         return;
@@ -193,9 +195,9 @@ function entity(whole, name, decimal, hexadecimal) {
   return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
 }
 
-export default async ({ kind }, bytes) => {
+export default async ({ kind, bounds }, bytes) => {
   try {
-    return await (kind === 'pdf' ? textOfPdf(bytes) : textOfDocx(bytes));
+    return await (kind === 'pdf' ? textOfPdf(bytes, bounds) : textOfDocx(bytes, bounds));
   } catch (error) {
     // The task pool limits the memory.
     if (error instanceof RangeError && /allocation|invalid (array|string) length/i.test(error.message)) throw error;

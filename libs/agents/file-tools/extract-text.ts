@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { BOUNDS } from '#domain';
 import { TaskFailed, type RunTask, type Task, type TaskFailure } from '#task-pool';
 
 export type DocumentKind = 'pdf' | 'docx';
@@ -16,10 +17,16 @@ interface About {
 /** The text as UTF-8, or a sentence that says why there is none. */
 export type Extracted = ({ text: Uint8Array } & About) | { refused: string };
 
-const EXTRACT_TEXT: Task<{ kind: DocumentKind }, About | { refused: string }> = {
+const DOCUMENT_BOUNDS = {
+  maxText: BOUNDS.files.extracted.value,
+  maxXml: BOUNDS.files.unpacked.value,
+  maxTag: BOUNDS.files.tag.value,
+};
+
+const EXTRACT_TEXT: Task<{ kind: DocumentKind; bounds: typeof DOCUMENT_BOUNDS }, About | { refused: string }> = {
   name: 'extract-text',
   module: join(import.meta.dirname, 'extract-text-worker.mjs'),
-  limits: { wallMs: 30_000, cpuMs: 10_000 },
+  limits: { wallMs: BOUNDS.files.extractTime.value, cpuMs: BOUNDS.files.extractCpu.value },
 };
 
 const REFUSALS: Record<TaskFailure, string> = {
@@ -39,7 +46,7 @@ export async function extractText(
   readAll: () => Promise<Uint8Array<ArrayBuffer>>,
   { runTask, signal }: { runTask: RunTask; signal: AbortSignal },
 ): Promise<Extracted> {
-  const load = async () => ({ value: { kind }, bytes: await readAll() });
+  const load = async () => ({ value: { kind, bounds: DOCUMENT_BOUNDS }, bytes: await readAll() });
   try {
     const { value, bytes = new Uint8Array() } = await runTask(EXTRACT_TEXT, load, signal);
     return 'refused' in value ? value : { text: bytes, ...value };

@@ -1,14 +1,13 @@
 import { z } from 'zod';
-import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, folderPath } from '#domain';
+import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, BOUNDS, folderPath } from '#domain';
 import { pauseIfLong } from '#platform';
 import { FileRefused, type FolderFile, type Tool, type ToolContext, type ToolResult } from '../harness.ts';
 import { editFile } from './edit-text.ts';
 import { readFolderFile } from './read-file.ts';
 import { readWhole } from './read-whole.ts';
 
-const MAX_LISTED = 1_000;
-/** The bytes of a file before and after an edit. */
-const MAX_EDITED_BYTES = 5 * 1024 * 1024;
+const MAX_LISTED = BOUNDS.files.listed.value;
+const MAX_EDITED_BYTES = BOUNDS.files.edited.value;
 
 /** Copies of the old and of the new file that an edit holds in memory. */
 const EDIT_COPIES = 2;

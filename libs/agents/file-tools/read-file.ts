@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { BOUNDS } from '#domain';
 import { countUtf8, encodingOf, UTF_8, type TextEncoding } from '#platform';
 import type { FolderFile, ThreadFiles, ToolContext, ToolResult } from '../harness.ts';
 import { imageTypeOf, isImageType } from '../image-type.ts';
@@ -7,16 +8,13 @@ import { extractText, type DocumentKind } from './extract-text.ts';
 import { readWhole } from './read-whole.ts';
 import { takeWindow, type TextWindow } from './text-window.ts';
 
-const MAX_BYTES = 256 * 1024;
-/** The bytes by which the type and encoding of a file are detected. */
-const HEAD_BYTES = 8 * 1024;
+const MAX_BYTES = BOUNDS.files.read.value;
+const HEAD_BYTES = BOUNDS.files.head.value;
 const PDF_MARK = '%PDF-';
-/** The largest document, bytes. Documents are read whole, in the task pool. */
-const MAX_DOCUMENT_BYTES = 32 * 1024 * 1024;
+const MAX_DOCUMENT_BYTES = BOUNDS.files.document.value;
 /** Copies of a document that are held in memory while it is read. */
 const DOCUMENT_COPIES = 2;
-/** Bytes that are decoded in one turn of the event loop, which takes some milliseconds. */
-const STEP_BYTES = 64 * 1024;
+const STEP_BYTES = BOUNDS.files.decoded.value;
 const DOCX = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
 
 interface Wanted {

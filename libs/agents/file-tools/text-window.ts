@@ -1,5 +1,6 @@
-/** A line that is longer counts as several, so that a reader gets everywhere by lines. UTF-16 units. */
-const MAX_LINE = 64 * 1024;
+import { BOUNDS } from '#domain';
+
+const MAX_LINE = BOUNDS.files.line.value;
 const NEWLINE = 0x0a;
 
 export interface TextWindow {

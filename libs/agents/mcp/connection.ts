@@ -1,6 +1,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ResultSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { BOUNDS } from '#domain';
 import { readVersion, type ByteHold, type Fetch, type Logger } from '#platform';
 import { NoRoom, type RunContext } from '../harness.ts';
 import { CallFailed, failureOf, isSessionLost, limitOf, type Limit } from './call-failed.ts';
@@ -11,21 +12,19 @@ import { checkResult, type ServerResult } from './read-result.ts';
 import { StdioTransport } from './stdio-transport.ts';
 import type { ToolSandbox } from './sandbox.ts';
 import { explainEnd } from './server-ending.ts';
-import { LIST_TOO_LARGE, ListTooLarge, MAX_LIST_BYTES, ToolList, type ToolListing } from './tool-list.ts';
+import { LIST_TOO_LARGE, ListTooLarge, ToolList, type ToolListing } from './tool-list.ts';
 import type { ReadyServer } from './tool-server.ts';
 
-/** The largest message of a server. More is never kept in memory. */
-const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+const MAX_MESSAGE_BYTES = BOUNDS.toolServers.message.value;
+const MAX_LIST_BYTES = BOUNDS.toolServers.list.value;
 /** Bytes of memory for each byte of a message: the message, its text, its values, and the result. */
 const BYTES_A_MESSAGE_BYTE = 4;
 /** Lists expire, because `tools/list_changed` can get lost with its stream, which is optional for HTTP servers. */
 const LIST_AGE_MS = 60_000;
 /** How long the last message may take after the end of its answer, because the end is noticed first. */
 const LAST_MESSAGE_MS = 1_000;
-/** A server may send this many times the largest answer, because it may send messages without a request. */
-const UNASKED = 2;
-/** The most messages of a server between two requests. Even small ones cost time. */
-const MAX_MESSAGES = 10_000;
+const UNASKED = BOUNDS.toolServers.unasked.value;
+const MAX_MESSAGES = BOUNDS.toolServers.messages.value;
 const FAREWELL_MS = 2_000;
 
 export interface ConnectionParts {

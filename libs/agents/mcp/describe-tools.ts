@@ -1,4 +1,4 @@
-import { storableText } from '#domain';
+import { BOUNDS, storableText } from '#domain';
 import { firstBytes } from '../first-bytes.ts';
 import type { Tool } from '../harness.ts';
 import { fitsPattern } from '../tool-policy.ts';
@@ -7,9 +7,9 @@ import type { ListedTool } from './read-tool.ts';
 import { toolNames } from './tool-names.ts';
 import type { ToolServer } from './tool-server.ts';
 
-const MAX_TITLE = 255;
-const MAX_DESCRIPTION_BYTES = 8 * 1024;
-const MAX_SCHEMA_BYTES = 64 * 1024;
+const MAX_TITLE = BOUNDS.toolServers.title.value;
+const MAX_DESCRIPTION_BYTES = BOUNDS.toolServers.description.value;
+const MAX_SCHEMA_BYTES = BOUNDS.toolServers.schema.value;
 
 /** A tool with the name that its server uses. */
 export type ServerTool = Omit<Tool, 'execute'> & { serverName: string };

@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import { BOUNDS } from '#domain';
 import { pauseIfLong } from '#platform';
 
 /** Shorter ones would be found by chance, and what is hidden then would tell them. */
@@ -32,8 +33,7 @@ export function hideSecrets(value: unknown, secrets: readonly string[]): unknown
   );
 }
 
-/** Longer texts are looked through in slices. UTF-16 units. */
-const LONG_TEXT = 1_024;
+const LONG_TEXT = BOUNDS.toolCalls.searchedTogether.value;
 
 /** The same as `hideSecrets`, in slices: many secrets in a large value take long. Of a text at most 2 MiB are kept. */
 export async function hideInSlices<Value>(value: Value, secrets: readonly string[]): Promise<Value>;
@@ -54,7 +54,7 @@ export async function hideInSlices(value: unknown, secrets: readonly string[]): 
 }
 
 /** What is looked through of a text of which only the beginning is kept. UTF-16 units. */
-const LOOKED_THROUGH = 2 * 1024 * 1024;
+const LOOKED_THROUGH = BOUNDS.toolCalls.searched.value;
 
 /** The first units of a text with `***` for each secret, in slices. Of a longer text a little less is returned. */
 export async function hideInText(text: string, secrets: readonly string[]): Promise<string> {
@@ -73,7 +73,7 @@ function withoutEnd(text: string, [longest = '']: readonly string[]): string {
 }
 
 const MAX_MESSAGE = 2_048;
-const LOOKED_THROUGH_IN_ERROR = 64 * 1024;
+const LOOKED_THROUGH_IN_ERROR = BOUNDS.toolCalls.searchedError.value;
 
 function hideInMessage(message: string, secrets: readonly string[]): string {
   const hidden = hideSecrets(message.slice(0, LOOKED_THROUGH_IN_ERROR), secrets);

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { BOUNDS } from '#domain';
 import { limitBody, type Fetch } from '#platform';
 import { JsonShape } from '../json-shape.ts';
 import { isEventStream, tidyResponse } from './tidy-response.ts';
@@ -40,6 +41,7 @@ export function httpTransport({ url, headers, fetch, ...bounds }: HttpServer) {
     const first = new FirstByte();
     const limited = limitBody(response, {
       maxBytes: isList ? bounds.maxListBytes : bounds.maxMessageBytes,
+      turn: { events: BOUNDS.messages.events.value, bytes: BOUNDS.messages.parsedTogether.value },
       onChunk: (piece) => {
         bounds.onBytes(piece.length);
         if (isList) bounds.onListPage(piece.length);

@@ -1,4 +1,5 @@
 import mime from 'mime';
+import { BOUNDS } from '#domain';
 import { ownTurn, pauseIfLong } from '#platform';
 import type { ToolContext, ToolResult } from '../harness.ts';
 import { CallFailed } from './call-failed.ts';
@@ -6,17 +7,12 @@ import { decodeData } from './decode-data.ts';
 import { hideInText, hideSecrets } from './hide-secrets.ts';
 import { isMap, isPresent, type JsonMap } from './message.ts';
 
-/** The longest URI of a resource, UTF-16 units. */
-const MAX_URI = 8 * 1024;
-/** The longest MIME type, UTF-16 units. */
-const MAX_TYPE = 255;
-/** Larger data get their own turn of the event loop. UTF-16 units. */
-const LARGE_DATA = 256 * 1024;
-/** The most files of one result. Each one is an upload and a row. */
-const MAX_FILES = 100;
+const MAX_URI = BOUNDS.toolCalls.uri.value;
+const MAX_TYPE = BOUNDS.toolCalls.mimeType.value;
+const LARGE_DATA = BOUNDS.toolCalls.data.value;
+const MAX_FILES = BOUNDS.toolCalls.files.value;
 
-/** The most parts of one result. Each one is checked and read. */
-const MAX_BLOCKS = 1_000;
+const MAX_BLOCKS = BOUNDS.toolCalls.parts.value;
 
 /** The result of a call as the server sent it. Its parts are checked when they are read. */
 export interface ServerResult {

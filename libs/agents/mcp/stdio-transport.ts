@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import { BOUNDS } from '#domain';
 import { ownTurn, pauseIfLong } from '#platform';
 import { JsonShape } from '../json-shape.ts';
 import { parseMessage } from './message.ts';
@@ -14,16 +15,12 @@ import { watchServer } from './server-watch.ts';
 /** How long to wait for the output of an exited process, because its children may keep the output open. */
 const LAST_OUTPUT_MS = 500;
 
-/** A longer message is parsed in a turn of the event loop of its own. UTF-16 units. */
-const LARGE_MESSAGE = 256 * 1024;
+const LARGE_MESSAGE = BOUNDS.messages.parsedTogether.value;
 
-/** Reading of standard error stops at a line that is longer. */
-const MAX_LOG_LINE_BYTES = 8 * 1024;
-/** The most lines of standard error that are read. */
-const MAX_LOG_LINES = 1_000;
+const MAX_LOG_LINE_BYTES = BOUNDS.toolServers.logLine.value;
+const MAX_LOG_LINES = BOUNDS.toolServers.logLines.value;
 
-/** The most lines between two requests that are not messages. Many programs print a greeting when they start. */
-const MAX_UNREADABLE = 100;
+const MAX_UNREADABLE = BOUNDS.toolServers.unreadable.value;
 
 export interface StdioServer {
   /** How the process is started. */

@@ -1,4 +1,5 @@
 import { JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
+import { BOUNDS } from '#domain';
 import { tidyMessage } from './message.ts';
 
 /** Passes server-sent events on with tidied messages (`tidyMessage`), also a last event without an empty line after it. */
@@ -54,8 +55,7 @@ class EventText {
   }
 }
 
-/** A longer message that the SDK accepts is passed on unchanged, because writing it again takes long. UTF-16 units. */
-const LONG_TEXT = 256 * 1024;
+const LONG_TEXT = BOUNDS.toolServers.tidied.value;
 
 function tidyText(text: string): string {
   try {

@@ -1,11 +1,11 @@
 import type { Result } from '@modelcontextprotocol/sdk/types.js';
+import { BOUNDS } from '#domain';
 import { pauseIfLong } from '#platform';
 import { readTool, type ListedTool } from './read-tool.ts';
 
-/** The most bytes of all pages together, because models are given them, and the connection keeps them in memory. */
-export const MAX_LIST_BYTES = 2 * 1024 * 1024;
-const MAX_TOOLS = 1_000;
-const MAX_PAGES = 100;
+const MAX_LIST_BYTES = BOUNDS.toolServers.list.value;
+const MAX_TOOLS = BOUNDS.toolServers.tools.value;
+const MAX_PAGES = BOUNDS.toolServers.pages.value;
 
 /** Thrown if one page of a server's list of tools is larger than the whole list may be. */
 export class ListTooLarge extends Error {

@@ -1,5 +1,8 @@
+import { BOUNDS } from '#domain';
 import { measureTurns } from '#testing';
-import { MAX_LIST_BYTES, NoToolList, ListTooLarge, ToolList } from './tool-list.ts';
+import { NoToolList, ListTooLarge, ToolList } from './tool-list.ts';
+
+const MAX_LIST_BYTES = BOUNDS.toolServers.list.value;
 
 const page = (name: string, nextCursor?: string) => ({
   tools: [{ name, inputSchema: { type: 'object' as const } }],

@@ -1,7 +1,7 @@
 import type { LanguageModelV3StreamPart, LanguageModelV3Usage, SharedV3ProviderMetadata } from '@ai-sdk/provider';
 import { HarnessError, type RequestedTool, type StepEvent } from '../harness.ts';
 import type { AnswerBlock, Reasoning } from './continuation.ts';
-import type { TokenUsage } from '#domain';
+import { BOUNDS, type TokenUsage } from '#domain';
 import { BYTES_A_TOKEN, sum, textTokens } from './estimate.ts';
 import { firstBytes } from '../first-bytes.ts';
 import { firstInexact } from '../exact-numbers.ts';
@@ -9,10 +9,8 @@ import { checkShape } from '../json-shape.ts';
 import { reportedField } from './reasoning.ts';
 import { StreamCut } from './watched-stream.ts';
 
-/** The most bytes that are kept of what a model wrote instead of a JSON object. */
-const MAX_INVALID_BYTES = 4 * 1024;
-/** The longest answer, UTF-16 units. The engine stores no more, and nobody sees how long unfinished arguments become. */
-const MAX_ANSWER = 1024 * 1024;
+const MAX_INVALID_BYTES = BOUNDS.answers.invalidInput.value;
+const MAX_ANSWER = BOUNDS.answers.length.value;
 /** UTF-16 units that a call or a block counts besides its text, because an answer could have any number of empty ones. */
 const FRAME = 64;
 

@@ -1,12 +1,12 @@
 import { z } from 'zod';
+import { BOUNDS } from '#domain';
 import { oncePer } from '../once-per.ts';
 import { BASE_URLS, type ModelChoice } from './model-settings.ts';
 
 /** The fields in which `openai-compatible` servers send reasoning. */
 export const REASONING_FIELDS = ['reasoning_content', 'reasoning'] as const;
 
-/** The most reasoning that is stored with an answer, UTF-16 units of JSON: half of the limit of a continuation. */
-const MAX_REASONING = 512 * 1024;
+const MAX_REASONING = BOUNDS.answers.reasoning.value;
 
 /**
  * What this harness stores with a message and needs in later steps. Stored shapes are a promise: a change that an older release

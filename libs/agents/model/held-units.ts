@@ -1,12 +1,9 @@
 import type { LanguageModelV3StreamPart } from '@ai-sdk/provider';
+import { BOUNDS } from '#domain';
 import { HarnessError } from '../harness.ts';
 import type { ProviderName } from './model-settings.ts';
 
-/**
- * The most that a provider's package may hold of one answer before it emits a part. UTF-16 units. Arguments of the largest
- * answer (`MAX_ANSWER`) take half of it.
- */
-const MAX_HELD = 2 * 1024 * 1024;
+const MAX_HELD = BOUNDS.answers.held.value;
 /** What an entry counts besides its text, because an answer could have any number of empty ones. */
 const FRAME = 64;
 

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { LanguageModelV3Message, LanguageModelV3Prompt, LanguageModelV3ToolResultOutput } from '@ai-sdk/provider';
+import { BOUNDS } from '#domain';
 import { ownTurn, pauseIfLong } from '#platform';
 import { jsonWeight } from '../json-weight.ts';
 import type { Fetch } from './providers.ts';
 
 /** UTF-16 units of a text, or bytes of a file, that is written by itself. */
-const LARGE = 16 * 1024;
+const LARGE = BOUNDS.transcripts.part.value;
 /** Likewise the weight of an input. */
-const LARGE_INPUT = 256;
+const LARGE_INPUT = BOUNDS.transcripts.input.value;
 
 type Part = Exclude<LanguageModelV3Message['content'], string>[number];
 

@@ -1,6 +1,7 @@
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV3, LanguageModelV3CallOptions, SharedV3ProviderOptions } from '@ai-sdk/provider';
+import { BOUNDS } from '#domain';
 import { limitBody } from '#platform';
 import { NotAllowed, type Allowances } from '../allowances.ts';
 import { HarnessError } from '../harness.ts';
@@ -17,10 +18,8 @@ import { readTolerantly } from './tolerant-answer.ts';
 
 export type Fetch = typeof globalThis.fetch;
 
-/** The largest event, bytes: a whole answer in one event with each character escaped, twice over. */
-const MAX_EVENT_BYTES = 8 * 1024 * 1024;
-/** The most bytes of an error response. Nobody reads more, and a server may never end it. */
-const MAX_ERROR_BYTES = 64 * 1024;
+const MAX_EVENT_BYTES = BOUNDS.answers.event.value;
+const MAX_ERROR_BYTES = BOUNDS.answers.error.value;
 
 /** Returns the key for the agent's provider, null if the manifest names none. Throws HarnessError (`provider_auth`). */
 export async function resolveKey({ apiKey }: ModelChoice, allowances: Allowances): Promise<string | null> {
@@ -115,6 +114,7 @@ function withBoundedEvents(response: Response): Response {
   const shape = new JsonShape('event');
   return limitBody(response, {
     maxBytes: MAX_EVENT_BYTES,
+    turn: { events: BOUNDS.messages.events.value, bytes: BOUNDS.messages.parsedTogether.value },
     isStream: true,
     onChunk: (piece) => shape.take(piece),
   });

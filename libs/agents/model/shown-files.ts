@@ -1,13 +1,15 @@
+import { BOUNDS } from '#domain';
 import { FileRefused, type FolderFile, type ThreadFiles, type TranscriptMessage } from '../harness.ts';
 import { imageTypeOf, isImageType } from '../image-type.ts';
 import type { ProviderName } from './model-settings.ts';
 
-const MIB = 1024 * 1024;
 /** The largest image, bytes. Anthropic counts its 5 MiB in base64, which is a third longer. */
-const MAX_IMAGE_BYTES: Record<ProviderName, number> = { anthropic: (5 * MIB * 3) / 4, 'openai-compatible': 5 * MIB };
-/** Limits of one call: Anthropic accepts 32 MB in all, and a worker holds the images in memory. */
-const MAX_IMAGES = 20;
-const MAX_IMAGES_BYTES = 20 * MIB;
+const MAX_IMAGE_BYTES: Record<ProviderName, number> = {
+  anthropic: (BOUNDS.files.image.value * 3) / 4,
+  'openai-compatible': BOUNDS.files.image.value,
+};
+const MAX_IMAGES = BOUNDS.files.imageCount.value;
+const MAX_IMAGES_BYTES = BOUNDS.files.images.value;
 /** The folder of callers' files. */
 const ATTACHMENTS = 'attachments/';
 

@@ -1,4 +1,5 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { BOUNDS } from '#domain';
 import { BodyTooLarge } from '#platform';
 import { AnthropicEvents } from './anthropic-events.ts';
 import { ChatChunks } from './chat-chunks.ts';
@@ -9,8 +10,7 @@ import { errorIn, REPORTED } from './reported-error.ts';
 
 /** An answer that says how it ended is over when nothing more of it has come for so long, milliseconds. */
 const QUIET_MS = 2_000;
-/** The most of an answer that is left out, or comes as one JSON text, UTF-16 units: a server could send without end. */
-const MAX_LEFT_OUT = 4 * 1024 * 1024;
+const MAX_LEFT_OUT = BOUNDS.answers.leftOut.value;
 /** A byte order mark before a line of a stream, not within its text. */
 const LINE_MARK = /\uFEFF(?=(data|event)?:)/g;
 

@@ -1,11 +1,12 @@
+import { BOUNDS } from '#domain';
+
 /** A JSON Schema or a part of one. It may have any shape. */
 type Schema = Readonly<Record<string, unknown>>;
 
 /** Keywords that OpenAI and Anthropic refuse beside `type: object` at the root of a schema. */
 const REFUSED_AT_ROOT = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', '$ref'];
-/** The most parts and levels of a lowered schema, because references to references could multiply without end. */
-const MAX_PARTS = 5_000;
-const MAX_LEVELS = 100;
+const MAX_PARTS = BOUNDS.transcripts.schemaParts.value;
+const MAX_LEVELS = BOUNDS.transcripts.schemaLevels.value;
 
 /**
  * Returns the schema of a tool's input in the form that every server accepts: `type: object` with `properties`, and no choice

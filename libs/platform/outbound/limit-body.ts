@@ -5,15 +5,14 @@ export class BodyTooLarge extends Error {
   override name = 'BodyTooLarge';
 }
 
-/** The end of a larger event or body is passed on in a separate turn, because its reader then parses it. Bytes. */
-const LARGE_BYTES = 256 * 1024;
-
-/** The maximum number of events passed on together, because the reader handles them in one turn. */
-const EVENTS_AT_ONCE = 25;
-
 export interface BodyLimit {
   /** The limit of the body, or of each event in a stream of server-sent events, which may be endless. */
   maxBytes: number;
+  /**
+   * What is passed on together, because its reader parses it in one turn: at most so many events. The end of an event or body
+   * with more bytes is passed on in a separate turn.
+   */
+  turn: { events: number; bytes: number };
   /** Whether the body is read as server-sent events. Default: by its type. */
   isStream?: boolean;
   /** Called with each chunk before it is kept. A throw ends the body with that error. */
@@ -31,6 +30,7 @@ export function limitBody(
   response: Response,
   {
     maxBytes,
+    turn,
     isStream = isEventStream(response),
     onChunk = () => undefined,
     onHeld = () => undefined,
@@ -39,7 +39,7 @@ export function limitBody(
   }: BodyLimit,
 ): Response {
   if (response.body === null) return response;
-  const counter = isStream ? new EventCounter() : new ByteCounter();
+  const counter = isStream ? new EventCounter(turn.events) : new ByteCounter();
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   /** Bytes of the event, or of the whole body, that the reader parses next. */
   let whole = 0;
@@ -64,7 +64,7 @@ export function limitBody(
     if (counter.most > maxBytes) throw new BodyTooLarge(`The response is larger than ${maxBytes} bytes.`);
     whole += length;
     const isWhole = piece === null || events > 0;
-    if (isWhole && whole > LARGE_BYTES) await ownTurn();
+    if (isWhole && whole > turn.bytes) await ownTurn();
     if (isWhole) whole = 0;
     return piece === null ? null : piece.subarray(0, length);
   };
@@ -126,11 +126,13 @@ class EventCounter {
   private lineIsEmpty = true;
   private last = 0;
 
+  constructor(private readonly mostEvents: number) {}
+
   /** Counts a chunk up to the last event that may be passed on with it. */
   take(piece: Uint8Array): Counted {
     let events = 0;
     let i = 0;
-    for (; i < piece.length && events < EVENTS_AT_ONCE; i++) {
+    for (; i < piece.length && events < this.mostEvents; i++) {
       const byte = piece[i] ?? 0;
       this.bytes++;
       const isSecondHalf = byte === LF && this.last === CR;

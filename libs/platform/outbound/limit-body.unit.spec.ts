@@ -1,4 +1,7 @@
-import { BodyTooLarge, limitBody } from './limit-body.ts';
+import { BodyTooLarge, limitBody as limitBodyInTurns, type BodyLimit } from './limit-body.ts';
+
+const limitBody = (response: Response, limit: Omit<BodyLimit, 'turn'>): Response =>
+  limitBodyInTurns(response, { turn: { events: 25, bytes: 1_000 }, ...limit });
 
 const responseOf = (chunks: string[], type = 'application/json') => {
   const body = new ReadableStream<Uint8Array>({
