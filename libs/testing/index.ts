@@ -8,6 +8,7 @@ export * from './fixed-clock.ts';
 export { cpuOf, cpuOfFamily, parentOf, usualCpuOf } from './cpu-time.ts';
 export { LoopDelay, type Delays } from './loop-delay.ts';
 export { loseBlobs } from './lose-blobs.ts';
+export * from './memory-limit.ts';
 export { isNight, nightTest } from './night-test.ts';
 export { startPrivatePostgres, type PrivatePostgres } from './private-postgres.ts';
 export { startPrivateRedis, type PrivateRedis } from './private-redis.ts';

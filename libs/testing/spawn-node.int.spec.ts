@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { canLimit, LIMIT_KINDS, peakMemory, type MemoryLimit } from './memory-limit.ts';
 import { spawnNode, type SpawnedNode } from './spawn-node.ts';
 
 let directory: string;
@@ -55,21 +57,76 @@ it('tells how it ended', async () => {
   expect(await killed.kill('SIGKILL')).toEqual({ code: null, signal: 'SIGKILL' });
 });
 
-it('limits memory by the soft limit, so that children may have more, and says once what it counts', async () => {
-  const told = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
-  try {
-    const show = `console.log(/Max data size.*/.exec(require('node:fs').readFileSync('/proc/self/limits', 'utf8'))[0]);`;
+describe.each(LIMIT_KINDS.filter(canLimit))('a memory limit by %s', (kind) => {
+  const limit = { bytes: 128 * 1024 ** 2, kind };
+  const show = `const read = (name) => require('node:fs').readFileSync('/proc/self/' + name, 'utf8');`;
+
+  /** Runs it in CommonJS, and tells in which cgroup. */
+  async function limited(
+    source: string,
+    more: Partial<MemoryLimit> = {},
+  ): Promise<{ node: SpawnedNode; path: string }> {
     const script = join(directory, 'limited.cjs');
-    await writeFile(script, show);
-    const options = { memoryLimit: 512 * 1024 ** 2 };
-    for (let i = 0; i < 2; i++) {
-      child = spawnNode(script, [], {}, options);
-      await child.waitForLine(/^Max data size +536870912 +unlimited/);
-    }
-    expect(told.mock.calls).toEqual([[expect.stringMatching(/^memory limits: prlimit --data \(no cgroup\); .*\n$/)]]);
-  } finally {
-    told.mockRestore();
+    await writeFile(script, `${show} console.log('in ' + /memory:(.*)|0::(.*)/.exec(read('cgroup'))[0]); ${source}`);
+    const node = (child = spawnNode(script, [], {}, { memoryLimit: { ...limit, ...more } }));
+    return { node, path: (await node.waitForLine(/^in (?:memory|0:):(.*)/))[1]! };
   }
+
+  const foldersOf = async (path: string): Promise<string[]> => {
+    const roots = ['/sys/fs/cgroup', '/sys/fs/cgroup/memory'].map((root) => join(root, path));
+    return roots.filter((folder) => existsSync(folder));
+  };
+
+  it('ends a process that takes more, and leaves nothing behind', async () => {
+    const take = `const all = []; for (let i = 0; i < 64; i++) all.push(Buffer.alloc(8 * 1024 ** 2, 1)); console.log('survived');`;
+    const { node, path } = await limited(take);
+    expect(await node.exited).not.toMatchObject({ code: 0 });
+    expect(node.output()).not.toContain('survived');
+    if (kind !== 'prlimit --data') expect(await foldersOf(path)).toEqual([]);
+  });
+
+  it('leaves nothing behind of a process that is killed with its children', async () => {
+    const { node, path } = await limited(
+      `require('node:child_process').spawn('setpriv', ['--pdeathsig', 'KILL', 'sleep', '1000'], { stdio: 'ignore' }); console.log('ready'); ${stayAlive}`,
+    );
+    await node.waitForLine(/^ready/);
+    if (kind !== 'prlimit --data') expect((await foldersOf(path)).length).toBe(1);
+    await node.kill('SIGKILL');
+    if (kind !== 'prlimit --data') expect(await foldersOf(path)).toEqual([]);
+  });
+
+  it('gives V8’s heap half of it, and tells the most that was resident', async () => {
+    const told = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
+    try {
+      const heap = `console.log('heap ' + require('node:v8').getHeapStatistics().heap_size_limit); ${stayAlive}`;
+      const { node } = await limited(heap);
+      const bytes = Number((await node.waitForLine(/^heap (\d+)/))[1]);
+      // The young generation comes on top.
+      expect(bytes).toBeGreaterThanOrEqual(64 * 1024 ** 2);
+      expect(bytes).toBeLessThan(120 * 1024 ** 2);
+      expect(peakMemory(node)).toBeGreaterThan(16 * 1024 ** 2);
+      expect(told.mock.calls).toEqual([
+        [
+          expect.stringMatching(
+            new RegExp(`^memory limit of .*limited.cjs \\(pid \\d+\\): ${kind}, 128 MiB; VmHWM \\d+ MiB\n$`),
+          ),
+        ],
+      ]);
+    } finally {
+      told.mockRestore();
+    }
+  });
+});
+
+it('limits memory by the soft limit, so that children may have more', async () => {
+  const script = join(directory, 'limited.cjs');
+  await writeFile(
+    script,
+    `console.log(/Max data size.*/.exec(require('node:fs').readFileSync('/proc/self/limits', 'utf8'))[0]);`,
+  );
+  const memoryLimit: MemoryLimit = { bytes: 448 * 1024 ** 2, untouched: 64 * 1024 ** 2, kind: 'prlimit --data' };
+  child = spawnNode(script, [], {}, { memoryLimit });
+  await child.waitForLine(/^Max data size +536870912 +unlimited/);
 });
 
 it('names the remedy when the script has not been built', () => {

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { eventually } from './eventually.ts';
+import { limitMemory, type MemoryLimit } from './memory-limit.ts';
 import { trackRunning } from './running.ts';
 
 export interface Exit {
@@ -11,7 +12,11 @@ export interface Exit {
 
 /** A process of ours under test, run as built. */
 export interface SpawnedNode {
+  /** The script. */
+  name: string;
   pid: number;
+  /** The kind and the size of its limit on memory. */
+  memoryLimit?: string;
   /** All it has written so far to stdout and stderr. */
   output(): string;
   /** The first line, past or to come, that matches. Rejects when the process ends before it. */
@@ -30,11 +35,8 @@ const NODE_FLAGS = ['--enable-source-maps', ...LATER_OPTIMIZING];
 export interface SpawnOptions {
   /** Flags of Node. */
   flags?: string[];
-  /**
-   * The most private memory of the process, bytes (RLIMIT_DATA: writable mappings, which include untouched stacks of threads).
-   * An allocation beyond it fails, which ends the process. Needs the program `prlimit`.
-   */
-  memoryLimit?: number;
+  /** Default: none. */
+  memoryLimit?: MemoryLimit;
 }
 
 /**
@@ -51,7 +53,8 @@ export function spawnNode(
   if (!existsSync(path)) throw new Error(`${script} is missing: npm run build`);
   const { PATH, HOME, TMPDIR } = process.env;
   const command = [process.execPath, ...flags, path, ...args];
-  const [program = '', ...programArgs] = memoryLimit === undefined ? command : limited(command, memoryLimit);
+  const limited = memoryLimit && limitMemory(command, memoryLimit);
+  const [program = '', ...programArgs] = limited ? [limited.program, ...limited.args] : command;
   const child = spawn(program, programArgs, {
     cwd: repositoryRoot(),
     env: { PATH, HOME, TMPDIR, ...env },
@@ -61,15 +64,20 @@ export function spawnNode(
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => (output += text));
   }
-  const untrack = trackRunning({ what: `${script} (pid ${child.pid})`, end: () => void child.kill('SIGKILL') });
+  const end = (): void => {
+    child.kill('SIGKILL');
+    limited?.remove();
+  };
+  const untrack = trackRunning({ what: `${script} (pid ${child.pid})`, end });
   let exit: Exit | undefined;
   // 'close', not 'exit': by then all output has come.
   const exited = new Promise<Exit>((settle, reject) => {
     child.once('error', reject);
-    child.once('close', (code, signal) => {
-      untrack();
-      settle((exit = { code, signal }));
-    });
+    child.once('close', (code, signal) => settle({ code, signal }));
+  }).then((ended) => {
+    untrack();
+    limited?.remove();
+    return (exit = ended);
   });
 
   const waitForLine = async (pattern: RegExp, timeoutMs = 15_000): Promise<RegExpExecArray> => {
@@ -85,7 +93,9 @@ export function spawnNode(
   };
 
   return {
+    name: script,
     pid: child.pid!,
+    ...(limited && { memoryLimit: limited.text }),
     output: () => output,
     waitForLine,
     signal: (signal) => void child.kill(signal),
@@ -95,27 +105,6 @@ export function spawnNode(
     },
     exited,
   };
-}
-
-/**
- * Sets the soft limit only. A child of the task pool sets its own limits, which may be higher, and the hard limit cannot be
- * raised without a capability. In a cgroup Node takes half of its limit for V8's heap by itself. It does not look at RLIMIT_DATA.
- */
-function limited([node = '', ...args]: string[], bytes: number): string[] {
-  reportMemoryLimit();
-  const heap = `--max-old-space-size=${Math.floor(bytes / 2 / 1024 ** 2)}`;
-  return ['prlimit', `--data=${bytes}:`, node, heap, ...args];
-}
-
-let isTold = false;
-
-/** Says once on stderr what a memory limit of these tests counts. */
-export function reportMemoryLimit(): void {
-  if (isTold) return;
-  isTold = true;
-  process.stderr.write(
-    'memory limits: prlimit --data (no cgroup); RLIMIT_DATA counts private writable memory of each process alone\n',
-  );
 }
 
 function matchLine(output: string, pattern: RegExp): RegExpExecArray | undefined {

@@ -1,16 +1,14 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventually, reportMemoryLimit } from '#testing';
+import { eventually, memoryOf, peakMemory } from '#testing';
 import { createThread, send, type ThreadAnswer } from '../support/client.ts';
 import { MetricsReader } from '../support/metrics-reader.ts';
-import { isLong, startSystem, upTo, type ApiProcess, type System } from '../support/system.ts';
+import { isLong, POOL_MEMORY, startSystem, upTo, type ApiProcess, type System } from '../support/system.ts';
 import { addTenant, type Tenant } from '../support/tenants.ts';
 
 /**
  * Three tenants send valid bodies of 8 MiB on many connections, again and again. A body that has arrived becomes strings, JSON
- * and buffers of the database's connection. Before this was counted, such bodies ended an API with 256 MiB (RLIMIT_DATA,
- * half of it for V8's heap).
+ * and buffers of the database's connection. Before this was counted, such bodies ended an API with 256 MiB, half
+ * of it for V8's heap.
  */
 
 const MIB = 1024 * 1024;
@@ -28,12 +26,9 @@ let greedy: Tenant[];
 let neighbour: Tenant;
 
 beforeAll(async () => {
-  // As Node does by itself in a container with this memory.
-  const heap = `--max-old-space-size=${LIMIT_BYTES / 2 / MIB}`;
-  system = await startSystem({ env: { METRICS_PORT: '0', NODE_OPTIONS: heap } });
+  const limit = { bytes: LIMIT_BYTES, children: POOL_MEMORY, untouched: UNTOUCHED_BYTES };
+  system = await startSystem({ env: { METRICS_PORT: '0' }, memoryLimits: { api: limit, worker: limit } });
   api = await system.startApi();
-  reportMemoryLimit();
-  execFileSync('prlimit', ['--pid', String(api.process.pid), `--data=${LIMIT_BYTES + UNTOUCHED_BYTES}:`]);
   const { pool } = system.database;
   const add = (name: string) => addTenant(pool, api.caller.baseUrl, name, { whenBusy: 'enqueue' });
   greedy = [await add('Greedy'), await add('Greedier'), await add('Greediest')];
@@ -103,6 +98,7 @@ it(
       `finished bodies: ${[...counts].map(([status, count]) => `${count} × ${status}`).join(', ')}; ` +
         `at most ${Math.round(peakBytes / MIB)} MiB touched; the neighbour was served ${served.length} times\n`,
     );
+    peakMemory(api.process);
     expect(peakBytes).toBeLessThan(LIMIT_BYTES);
     expect([...counts.keys()].every((status) => [200, 201, 503].includes(status))).toBe(true);
     expect(answers.filter((status) => status < 300).length).toBeGreaterThan(0);
@@ -122,8 +118,7 @@ function watchAnonymous({ process: { pid } }: ApiProcess): { stop: () => number 
   let most = 0;
   const timer = setInterval(() => {
     try {
-      const [, kibibytes = 0] = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-      most = Math.max(most, Number(kibibytes) * 1024);
+      most = Math.max(most, memoryOf(pid, 'RssAnon'));
     } catch {
       // It has ended, which the test notices by its answers.
       clearInterval(timer);

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -11,6 +11,8 @@ import {
   cpuOfFamily,
   describeWithRedis,
   loseBlobs,
+  memoryOf,
+  peakMemory,
   redisUrl,
   reportFigure,
   reportLatency,
@@ -24,11 +26,17 @@ import type { Listening, Order, Report } from '../support/hostile/attacker.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import type { StandardLoad } from '../support/standard-load.ts';
 import { startStandardSystem, type StandardSystem } from '../support/standard-system.ts';
+import { memoryOfEnvironment, POOL_MEMORY } from '../support/system.ts';
 import { percentile, toldTimes } from '../support/times.ts';
 
 const MEBIBYTE = 1024 * 1024;
 /** Of a process, without its children. */
-const MEMORY = { api: 256 * MEBIBYTE, worker: 512 * MEBIBYTE };
+const MEMORY = {
+  api: memoryOfEnvironment('api') ?? 256 * MEBIBYTE,
+  worker: memoryOfEnvironment('worker') ?? 512 * MEBIBYTE,
+};
+/** Below the limit of the worker, which its tool servers inherit where there is no cgroup. Three run at once. */
+const TOOL_SERVER_MEMORY = 256 * MEBIBYTE;
 /** Stacks of threads, which RLIMIT_DATA counts and nobody touches (libs/task-pool/spawn-child.ts). */
 const UNTOUCHED = 64 * MEBIBYTE;
 const SLOTS_A_WORKER = 16;
@@ -44,7 +52,7 @@ const THREADS = 2;
 /** Until code is compiled and connections are open, alone and beside the attack. First requests take longer. */
 const WARM_UP_MS = 9_000;
 const ALONE_MS = 15_000;
-const ATTACK_MS = 60_000;
+const ATTACK_MS = Number(process.env['SPOOL_ATTACK_MS'] ?? 60_000);
 const AFTER_MS = 8_000;
 const MAX_GAP_MS = 10_000;
 const MORE_DELAY_MS = 2_000;
@@ -88,10 +96,12 @@ describeWithRedis('a hostile tenant beside the standard load of another', () => 
       // The defaults: what limits a tenant is part of what protects the others.
       ...{ RATE_LIMIT_PER_MINUTE: '', STREAMS_PER_TOKEN: '', STREAMS_PER_THREAD: '', STREAMS_PER_PROCESS: '' },
       ALLOWED_PRIVATE_ADDRESSES: '127.0.0.1',
-      // Below the limit of the worker, which its children inherit.
-      ...{ TOOL_SERVER_FOLDERS: `${ROOT},${folder}`, TOOL_SERVER_MEMORY_BYTES: String(256 * MEBIBYTE) },
+      ...{ TOOL_SERVER_FOLDERS: `${ROOT},${folder}`, TOOL_SERVER_MEMORY_BYTES: String(TOOL_SERVER_MEMORY) },
     };
-    const memoryLimits = { api: MEMORY.api + UNTOUCHED, worker: MEMORY.worker + UNTOUCHED };
+    const memoryLimits = {
+      api: { bytes: MEMORY.api, untouched: UNTOUCHED, children: POOL_MEMORY },
+      worker: { bytes: MEMORY.worker, untouched: UNTOUCHED, children: POOL_MEMORY + 3 * TOOL_SERVER_MEMORY },
+    };
     system = await startStandardSystem({ queueUrl: redisUrl().url, env, memoryLimits });
     // One token stands for many callers of the neighbour.
     await system.database.pool.query("update tokens set requests_per_minute = 1000000000 where name = 'e2e'");
@@ -153,23 +163,22 @@ describeWithRedis('a hostile tenant beside the standard load of another', () => 
   }
 
   const processes = () => [...system.apis.map(({ process }) => process), ...system.workers];
-  const memory = (which: 'VmRSS' | 'VmHWM'): Promise<number[]> =>
-    Promise.all(processes().map(({ pid }) => residentBytes(pid, which)));
+  const memory = (): number[] => processes().map(({ pid }) => memoryOf(pid, 'VmRSS'));
 
   test(
     `for ${ATTACK_MS / 1_000} s neither stops nor ends anything of the other`,
     async () => {
       await measure(WARM_UP_MS, 'warming up');
       const alone = await measure(ALONE_MS, 'alone');
-      const before = await memory('VmRSS');
+      const before = memory();
       await measureBeside(WARM_UP_MS, 'warming up beside the hostile tenant');
       const scansBefore = await credentialScans(system);
       const cpuBefore = cpuNow();
       const { seen: beside, report } = await measureBeside(ATTACK_MS, 'beside the hostile tenant');
       const cpu = cpuNow().map((ms, i) => ms - cpuBefore[i]!);
-      const [soonAfter, most] = [await memory('VmRSS'), await memory('VmHWM')];
+      const [soonAfter, most] = [memory(), processes().map(peakMemory)];
       const after = await measure(AFTER_MS, 'after the attack');
-      const later = await memory('VmRSS');
+      const later = memory();
       // PostgreSQL counts a scan at the latest some seconds after it.
       const scans = (await credentialScans(system)) - scansBefore;
       const { most: slots } = await claimHistory(system.database.pool, target.organizationId);
@@ -227,11 +236,6 @@ async function requeued({ database, agentId }: StandardSystem): Promise<unknown[
     [agentId],
   );
   return rows as unknown[];
-}
-
-async function residentBytes(pid: number, which: 'VmRSS' | 'VmHWM'): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(new RegExp(`^${which}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024;
 }
 
 interface Said {

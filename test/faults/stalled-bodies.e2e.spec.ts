@@ -1,15 +1,14 @@
-import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { AccessStore } from '#access';
 import { createAgent, publishAgentVersion } from '#agents';
-import { eventually } from '#testing';
+import { eventually, peakMemory } from '#testing';
 import { createThread, type Caller } from '../support/client.ts';
 import { MetricsReader } from '../support/metrics-reader.ts';
-import { isLong, startSystem, upTo, type ApiProcess, type System } from '../support/system.ts';
+import { isLong, POOL_MEMORY, startSystem, upTo, type ApiProcess, type System } from '../support/system.ts';
 
 /**
  * One token stalls many JSON bodies of 8 MiB, each of which has arrived but for its end. Before bodies were admitted, 150
- * held 1.1 GB and ended a process with 1 GiB. The API has a memory limit (RLIMIT_DATA, the private memory of the process).
+ * held 1.1 GB and ended a process with 1 GiB. The API has a memory limit.
  */
 
 const MIB = 1024 * 1024;
@@ -27,7 +26,8 @@ let neighbour: Caller;
 const sockets: Socket[] = [];
 
 beforeAll(async () => {
-  system = await startSystem({ memoryLimits: { api: LIMIT_BYTES, worker: LIMIT_BYTES } });
+  const limit = { bytes: LIMIT_BYTES, children: POOL_MEMORY };
+  system = await startSystem({ memoryLimits: { api: limit, worker: limit } });
   api = await system.startApi({ METRICS_PORT: '0', BODY_TIMEOUT_MS: String(BODY_TIMEOUT_MS), BODY_MS_PER_MIB: '0' });
   neighbour = await newNeighbour(system, api.caller);
 }, 120_000);
@@ -50,7 +50,7 @@ it(
       expect(answers.every((status) => status === 503 || status === 408)).toBe(true);
     }
     await bystander.stop();
-    expect(peakBytes(api)).toBeLessThan(LIMIT_BYTES);
+    expect(peakMemory(api.process)).toBeLessThan(LIMIT_BYTES);
     for (const socket of sockets) socket.destroy();
     const reader = new MetricsReader();
     await eventually(async () => (await reader.read(api.process)).get('spool_body_bytes') === 0, {
@@ -111,9 +111,4 @@ async function newNeighbour({ database: { pool } }: System, caller: Caller): Pro
   await publishAgentVersion(pool, agentId, manifest);
   const { token } = await access.mintToken({ kind: 'person', personId, name: 'e2e' });
   return { ...caller, agentId, token };
-}
-
-function peakBytes({ process: { pid } }: ApiProcess): number {
-  const [, kibibytes] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Number(kibibytes) * 1024;
 }

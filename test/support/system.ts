@@ -2,7 +2,7 @@ import { ulid } from 'ulid';
 import { AccessStore } from '#access';
 import { createAgent, publishAgentVersion, type AgentManifestInput } from '#agents';
 import { configSchema, isOwnVariable, openDatabase, type Database } from '#platform';
-import { createTestDatabase, spawnNode, type SpawnedNode, type TestDatabase } from '#testing';
+import { createTestDatabase, spawnNode, type MemoryLimit, type SpawnedNode, type TestDatabase } from '#testing';
 import type { Caller } from './client.ts';
 import { toolServerEnv } from './tool-servers.ts';
 
@@ -30,6 +30,8 @@ export interface ApiProcess {
   caller: Caller;
 }
 
+export type App = 'api' | 'worker';
+
 export interface SystemOptions {
   /** `redis://…`; without it jobs and wake-ups go through PostgreSQL. */
   queueUrl?: string;
@@ -37,8 +39,8 @@ export interface SystemOptions {
   manifest?: Partial<AgentManifestInput>;
   /** Where to live, migrated; without it on a database of its own. */
   testDatabase?: TestDatabase;
-  /** Limits on the private memory of processes, bytes. Default: none. */
-  memoryLimits?: { api: number; worker: number };
+  /** Of processes. Default: those of the environment, for the process with its children (scripts/smallest-memory.mjs). */
+  memoryLimits?: Record<App, MemoryLimit>;
 }
 
 /** Whether a night part runs: faults last their full time, and loads are larger. */
@@ -73,9 +75,10 @@ export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: 
     ...env,
   };
   const processes: SpawnedNode[] = [];
-  const start = async (app: 'api' | 'worker', release: string, ready: RegExp, more: Record<string, string>) => {
-    const memoryLimit = on.memoryLimits?.[app];
-    const options = memoryLimit === undefined ? {} : { memoryLimit };
+  const start = async (app: App, release: string, ready: RegExp, more: Record<string, string>) => {
+    const bytes = memoryOfEnvironment(app);
+    const memoryLimit = on.memoryLimits?.[app] ?? (bytes === undefined ? undefined : { bytes });
+    const options = memoryLimit && { memoryLimit };
     const process = spawnNode(`${release}/dist/apps/${app}/main.js`, [], { ...processEnv, ...more }, options);
     processes.push(process);
     return { process, match: await process.waitForLine(ready, START_TIMEOUT_MS) };
@@ -96,6 +99,15 @@ export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: 
     stop: () => stop(processes, database, testDatabase),
   };
 }
+
+/** SPOOL_API_MEMORY_MIB and SPOOL_WORKER_MEMORY_MIB, as bytes. */
+export function memoryOfEnvironment(app: App): number | undefined {
+  const mebibytes = process.env[`SPOOL_${app.toUpperCase()}_MEMORY_MIB`];
+  return mebibytes === undefined ? undefined : Number(mebibytes) * 1024 ** 2;
+}
+
+/** What the children of the task pool may have together: the defaults of POOL_PROCESSES and POOL_MEMORY_BYTES. Bytes. */
+export const POOL_MEMORY = 2 * 256 * 1024 ** 2;
 
 const variablesOf = (env: Record<string, string>): string =>
   Object.keys(env)
