@@ -1,4 +1,4 @@
-import { toolPolicy } from './tool-policy.ts';
+import { toolPolicies } from './tool-policy.ts';
 
 const tools = [
   { pattern: 'mail.send', policy: 'deny' as const },
@@ -21,5 +21,5 @@ it.each([
   // The tool's own default is the opposite of what is expected, or what is expected when no pattern fits.
   const fallback =
     name === 'mail' ? 'ask' : name === 'a' || name === 'abab' ? 'allow' : policy === 'allow' ? 'deny' : 'allow';
-  expect(toolPolicy({ tools }, { name, policy: fallback })).toBe(policy);
+  expect(toolPolicies({ tools })({ name, policy: fallback })).toBe(policy);
 });

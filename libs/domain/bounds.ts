@@ -122,6 +122,8 @@ export const BOUNDS = {
     list: bytes(2 * MIB, 'reading a list of tools', 'cut'),
     tools: entries(1_000, 'tools of a list that are read', 'cut'),
     pages: entries(100, 'pages of a list of tools that are read', 'cut'),
+    /** Patterns of the manifest are compared with each name. */
+    name: units(1_024, 'the name of a tool', 'cut'),
     title: units(255, 'the title of a tool', 'cut'),
     description: bytes(8 * KIB, 'the description of a tool', 'cut'),
     schema: bytes(64 * KIB, 'the input schema of a tool', 'cut'),
@@ -152,6 +154,8 @@ export const BOUNDS = {
     summary: bytes(2 * KIB, 'the summary of a result', 'cut'),
   },
   files: {
+    /** Each look at the folder of a Thread reads all of them. */
+    artifacts: entries(10_000, 'files of a Thread outside its folder, made by tools', 'refused'),
     listed: entries(1_000, 'files that `list_files` lists', 'cut'),
     /** Before and after the edit. The size of the result is computed first. */
     edited: bytes(5 * MIB, 'editing a file', 'refused'),
@@ -187,6 +191,7 @@ export const BOUNDS = {
     event: bytes(8 * MIB, 'receiving one event', 'refused'),
     /** A server may never end its error. */
     error: bytes(64 * KIB, 'reading an error', 'cut'),
+    errorText: units(64 * KIB, 'searching the message of an error for its cause', 'cut'),
     /** With thinking and the inputs of tools. Also the largest continuation. */
     length: units(MIB, 'reading and storing an answer', 'refused'),
     /** The inputs of the largest answer take half of it. */
@@ -217,6 +222,8 @@ export const BOUNDS = {
     folded: entries(2_000, 'stored events that a check or rebuild reads in one turn', 'slices'),
     /** References to references could multiply without end. */
     schemaParts: entries(5_000, 'parts of a schema that is lowered for a provider', 'cut'),
+    /** References can make a schema much larger than it is. Reading this much takes at most 100 ms. */
+    schemaWeight: values(60_000, 'following references and choices in the schemas of all tools', 'cut'),
     schemaLevels: levels(100, 'lowering a schema for a provider', 'cut'),
     part: units(16 * KIB, 'writing texts and files of a prompt in one turn', 'slices'),
     input: values(256, 'writing inputs of a prompt in one turn', 'slices'),

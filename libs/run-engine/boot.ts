@@ -1,8 +1,17 @@
-import { NoRoom, type AgentCatalogue, type AgentManifest, type Harness, type Harnesses } from '#agents';
+import {
+  NoRoom,
+  toolPolicies,
+  type AgentCatalogue,
+  type AgentManifest,
+  type Harness,
+  type Harnesses,
+  type Tool,
+  type ToolPolicy,
+} from '#agents';
 import { findLiveRun, type LiveRun, type ThreadState } from '#domain';
 import type { ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
-import { untilAborted, type Logger } from '#platform';
+import { pauseIfLong, untilAborted, type Logger } from '#platform';
 import type { TaskPool } from '#task-pool';
 import { measure, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 import type { Claim } from './claim.ts';
@@ -77,7 +86,19 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
   const place = { threadId, runId, folderId: state.kind === 'pet' ? state.agentId : threadId };
   const folder = new ThreadFolder({ files, blobs, limits, place });
   const steps = { blobs, maxFileBytes: limits.maxFileBytes, logger, draining };
-  return new RunExecution(steps, claim, { context, harness, tools, files: folder, transcript, room });
+  const policies = await findPolicies(manifest, tools);
+  return new RunExecution(steps, claim, { context, harness, tools, policies, files: folder, transcript, room });
+}
+
+/** Finds the policy of each tool by its name, in slices, because each name is compared with up to 1,000 patterns. */
+async function findPolicies(manifest: AgentManifest, tools: readonly Tool[]): Promise<ReadonlyMap<string, ToolPolicy>> {
+  const policyOf = toolPolicies(manifest);
+  const policies = new Map<string, ToolPolicy>();
+  for (const tool of tools) {
+    await pauseIfLong();
+    policies.set(tool.name, policyOf(tool));
+  }
+  return policies;
 }
 
 async function readAgent(

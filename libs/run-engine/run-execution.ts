@@ -1,4 +1,4 @@
-import { HarnessError, toolInputProblem, toolPolicy, type Harness, type RunContext, type Tool } from '#agents';
+import { HarnessError, toolInputProblem, type Harness, type RunContext, type Tool, type ToolPolicy } from '#agents';
 import { toFinalOutput, type Command, type RecordedFact, type ToolCall } from '#domain';
 import { newId, pauseIfLong } from '#platform';
 import { BoundedTranscript } from './bounded-transcript.ts';
@@ -23,6 +23,8 @@ export interface Booted {
   context: RunContext;
   harness: Harness;
   tools: readonly Tool[];
+  /** The policy of each tool, by its name. */
+  policies: ReadonlyMap<string, ToolPolicy>;
   files: ThreadFolder;
   transcript: TranscriptEvent[];
   room: RunRoom;
@@ -52,10 +54,10 @@ export class RunExecution {
     this.transcript = new BoundedTranscript(booted.transcript);
   }
 
-  private rulesOf({ context: { manifest }, tools }: Booted): Rules {
+  private rulesOf({ context: { manifest }, tools, policies }: Booted): Rules {
     const ruled = tools.map((tool) => {
       const { name, idempotent, readOnly = false } = tool;
-      return [name, { policy: toolPolicy(manifest, tool), idempotent, readOnly }] as const;
+      return [name, { policy: policies.get(name) ?? tool.policy, idempotent, readOnly }] as const;
     });
     const inputProblem = ({ toolCallId }: ToolCall): string | null => this.inputProblems.get(toolCallId) ?? null;
     const prices = manifest.model?.prices ?? { input: 0, output: 0 };

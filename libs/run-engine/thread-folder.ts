@@ -1,5 +1,5 @@
 import { FileRefused, HarnessError, type FolderFile, type ThreadFiles } from '#agents';
-import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, distinctNames } from '#domain';
+import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, BOUNDS, distinctNames } from '#domain';
 import {
   fileMetrics,
   BlobMissing,
@@ -12,8 +12,7 @@ import {
 } from '#files';
 import { isDatabaseUnavailable } from '#platform';
 
-/** The most files below `artifacts/`. Each look at the folder reads all of them. */
-export const MAX_ARTIFACTS = 10_000;
+export const MAX_ARTIFACTS = BOUNDS.files.artifacts.value;
 
 export interface FolderParts {
   files: FileStore;

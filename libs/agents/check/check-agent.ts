@@ -6,7 +6,7 @@ import { guideHarness } from '../guide/guide-harness.ts';
 import { HarnessError, harnessesByName, type Harness, type RunContext, type Tool } from '../harness.ts';
 import type { AgentManifest } from '../manifest.ts';
 import { ReadinessCheck } from '../readiness.ts';
-import { fitsPattern, toolPolicy } from '../tool-policy.ts';
+import { patternTest, toolPolicies } from '../tool-policy.ts';
 import { checkModel, type Oddity } from './check-model.ts';
 import { causeOf, fails, works, type CheckRow } from './check-row.ts';
 import { watchAnswers } from './watch-answers.ts';
@@ -54,7 +54,8 @@ export async function checkAgent(
     const { model } = manifest;
     // Only this harness asks a provider.
     if (harness.name !== 'model' || model === undefined) return [...rows, ...toolRows];
-    const sent = tools.filter((tool) => toolPolicy(manifest, tool) !== 'deny');
+    const policyOf = toolPolicies(manifest);
+    const sent = tools.filter((tool) => policyOf(tool) !== 'deny');
     const modelRows = await checkModel({ harness, context, model, tools: sent, seen, oddities });
     return [...rows, ...modelRows, ...toolRows];
   } finally {
@@ -110,7 +111,10 @@ function patternRows(
 ): CheckRow[] {
   // Unknown tools may match.
   if (serverRows.some(({ state }) => state !== 'works')) return [];
-  const unused = manifest.tools.filter(({ pattern }) => !tools.some(({ name }) => fitsPattern(pattern, name)));
+  const unused = manifest.tools.filter(({ pattern }) => {
+    const fits = patternTest(pattern);
+    return !tools.some(({ name }) => fits(name));
+  });
   return unused.map(({ pattern, policy }) =>
     fails('tool patterns', `No tool matches the pattern ${pattern} (${policy}).`),
   );

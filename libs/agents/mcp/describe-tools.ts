@@ -1,7 +1,8 @@
 import { BOUNDS, storableText } from '#domain';
+import { pauseIfLong } from '#platform';
 import { firstBytes } from '../first-bytes.ts';
 import type { Tool } from '../harness.ts';
-import { fitsPattern } from '../tool-policy.ts';
+import { patternTest } from '../tool-policy.ts';
 import { showName } from './read-schema.ts';
 import type { ListedTool } from './read-tool.ts';
 import { toolNames } from './tool-names.ts';
@@ -15,10 +16,10 @@ const MAX_SCHEMA_BYTES = BOUNDS.toolServers.schema.value;
 export type ServerTool = Omit<Tool, 'execute'> & { serverName: string };
 
 /** Returns the tools of a server as agents see them. `leftOut` has a reason for each tool that is left out. */
-export function describeTools(
+export async function describeTools(
   server: Pick<ToolServer, 'name' | 'idempotent'>,
   listed: readonly ListedTool[],
-): { tools: ServerTool[]; leftOut: string[] } {
+): Promise<{ tools: ServerTool[]; leftOut: string[] }> {
   const names = toolNames(
     server.name,
     listed.map(({ name }) => name),
@@ -32,7 +33,10 @@ export function describeTools(
     else byName.set(tool.name, tool);
   }
   const taken = new Set<string>();
+  const idempotentTests = server.idempotent.map(patternTest);
   for (const [serverName, name] of names) {
+    // Each name is compared with up to 1,000 patterns.
+    await pauseIfLong();
     const tool = byName.get(serverName);
     if (tool === undefined) continue;
     if (taken.has(name)) {
@@ -56,8 +60,7 @@ export function describeTools(
       // Trusts the hint, because the owner chose the server and can override it in the manifest.
       policy: readOnlyHint ? 'allow' : 'ask',
       readOnly: readOnlyHint,
-      idempotent:
-        readOnlyHint || idempotentHint || server.idempotent.some((pattern) => fitsPattern(pattern, serverName)),
+      idempotent: readOnlyHint || idempotentHint || idempotentTests.some((fits) => fits(serverName)),
     });
   }
   return { tools, leftOut };

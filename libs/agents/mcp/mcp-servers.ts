@@ -13,7 +13,7 @@ import type { ToolSandbox } from './sandbox.ts';
 import { ListTooLarge, NoToolList, type ToolListing } from './tool-list.ts';
 import { tracedToolCall } from './traced-tool-call.ts';
 
-type Described = ReturnType<typeof describeTools>;
+type Described = Awaited<ReturnType<typeof describeTools>>;
 
 const MAX_REFUSAL = 2 * 1024;
 /** The most left-out tools that are logged for one list. */
@@ -177,7 +177,7 @@ async function describeInTurns(
 ): Promise<Described> {
   const shown = await hideInSlices(listed, secrets);
   await ownTurn();
-  const { tools, leftOut } = describeTools(server, shown.tools);
+  const { tools, leftOut } = await describeTools(server, shown.tools);
   const more = shown.isCut ? ['The server has more tools than the limit; only the first ones are used.'] : [];
   return { tools, leftOut: [...shown.leftOut, ...leftOut, ...more] };
 }

@@ -1,5 +1,8 @@
+import { BOUNDS } from '#domain';
 import { isMap, type JsonMap } from './message.ts';
 import { BadSchema, readSchema, showName, type InputSchema } from './read-schema.ts';
+
+const MAX_NAME = BOUNDS.toolServers.name.value;
 
 /** A tool in a server's list, with the fields that Spool uses. */
 export interface ListedTool {
@@ -17,6 +20,7 @@ export interface ListedTool {
 export function readTool(given: unknown, index: number): ListedTool | string {
   const { name, title, description, annotations, inputSchema } = isMap(given) ? given : ({} as JsonMap);
   if (typeof name !== 'string' || name === '') return `Entry ${index + 1} of the list has no name.`;
+  if (name.length > MAX_NAME) return `The name ${showName(name)} has more than ${MAX_NAME} characters.`;
   const schema = trySchema(inputSchema);
   if (typeof schema === 'string') return `The input schema of ${showName(name)} ${schema}.`;
   return {

@@ -67,7 +67,7 @@ const READERS: Record<(typeof recorded)[number]['kind'], (result: JsonMap) => un
       list.take(1);
       return result;
     });
-    return describeTools({ name: 'any', idempotent: [] }, tools).tools;
+    return (await describeTools({ name: 'any', idempotent: [] }, tools)).tools;
   },
   call: async (result) => {
     const saved: unknown[] = [];

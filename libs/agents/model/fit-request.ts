@@ -1,5 +1,5 @@
 import type { OptionalField, Quirks } from './server-profiles.ts';
-import { toOpenApiSchema } from './tool-schemas.ts';
+import { newRoom, toOpenApiSchema, type SchemaRoom } from './tool-schemas.ts';
 
 /** The body of a request, as the provider's package makes it. */
 export type RequestBody = Record<string, unknown>;
@@ -14,12 +14,13 @@ const UNDERSTOOD: Message = { role: 'assistant', content: 'Understood.' };
 /** Returns the request in the form that its server accepts. Idempotent. */
 export function fitRequest(body: RequestBody, quirks: Quirks): RequestBody {
   const { max_tokens: maxTokens, max_completion_tokens: limit = maxTokens, messages, tools, ...rest } = body;
+  const room = newRoom();
   const kept = Object.entries(rest).filter(([name]) => !quirks.leaveOut.includes(name as OptionalField));
   return {
     ...Object.fromEntries(kept),
     ...(limit === undefined || quirks.answerLimit === 'none' ? {} : { [quirks.answerLimit]: limit }),
     ...(Array.isArray(messages) ? { messages: fitMessages(messages as Message[], quirks) } : {}),
-    ...(Array.isArray(tools) ? { tools: tools.map((tool: Tool) => fitTool(tool, quirks)) } : {}),
+    ...(Array.isArray(tools) ? { tools: tools.map((tool: Tool) => fitTool(tool, quirks, room)) } : {}),
   };
 }
 
@@ -46,9 +47,9 @@ interface Tool {
   function?: { parameters?: Record<string, unknown> };
 }
 
-function fitTool(tool: Tool, { schemas }: Quirks): Tool {
+function fitTool(tool: Tool, { schemas }: Quirks, room: SchemaRoom): Tool {
   if (schemas === 'json-schema' || tool.function?.parameters === undefined) return tool;
   const { parameters, ...rest } = tool.function;
-  const lowered = toOpenApiSchema(parameters);
+  const lowered = toOpenApiSchema(parameters, room);
   return { ...tool, function: { ...rest, ...(lowered === null ? {} : { parameters: lowered }) } };
 }

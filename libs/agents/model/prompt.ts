@@ -14,7 +14,7 @@ import type { ModelChoice } from './model-settings.ts';
 import { returnedReasoning } from './reasoning.ts';
 import { quirksOf, type Quirks } from './server-profiles.ts';
 import type { ShownImage } from './shown-files.ts';
-import { toInputSchema } from './tool-schemas.ts';
+import { newRoom, toInputSchema } from './tool-schemas.ts';
 
 type AssistantPrompt = Extract<LanguageModelV3Message, { role: 'assistant' }>;
 type AssistantContent = AssistantPrompt['content'];
@@ -100,11 +100,12 @@ export function toPrompt({
 
 /** Returns the tools in the form of the provider's package. */
 export function toFunctionTools(tools: readonly Tool[]): LanguageModelV3FunctionTool[] {
+  const room = newRoom();
   return tools.map(({ name, description, inputSchema }) => ({
     type: 'function',
     name,
     description,
-    inputSchema: toInputSchema(inputSchema),
+    inputSchema: toInputSchema(inputSchema, room),
   }));
 }
 

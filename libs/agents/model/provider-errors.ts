@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import { APICallError } from '@ai-sdk/provider';
-import type { RunErrorCode } from '#domain';
+import { BOUNDS, type RunErrorCode } from '#domain';
 import { BodyTooLarge } from '#platform';
 import { HarnessError } from '../harness.ts';
 import { MessageTooComplex } from '../json-shape.ts';
@@ -11,6 +11,7 @@ import { REPORTED } from './reported-error.ts';
 import { UnreadableAnswer } from './tolerant-answer.ts';
 import { ProviderSilent, StreamCut } from './watched-stream.ts';
 
+const MAX_READ = BOUNDS.answers.errorText.value;
 const MAX_MESSAGE = 300;
 const MAX_URL = 200;
 
@@ -119,15 +120,17 @@ export function providerError(error: unknown, { apiKey, now, model }: FailureOf)
   if (error instanceof HarnessError) return error;
   const tooLarge = tooLargeIn(error);
   if (tooLarge !== undefined) return new HarnessError('output_too_large', { cause: new Error(tooLarge.message) });
-  const failure = failureOf(error);
+  const told = failureOf(error);
+  // An error within a stream may have megabytes. The key goes first, so that no part of it is left at the cut.
+  const failure = { ...told, message: withoutKey(told.message, apiKey).slice(0, MAX_READ) };
   const rule = RULES.find(([code, fits]) => fits(failure) || means(failure, code));
   const code = rule?.[0] ?? 'provider_unavailable';
   const asked =
     code === 'provider_rate_limited' || code === 'provider_unavailable'
       ? retryAfterMs(headersOf(error), { now, byLimits: code === 'provider_rate_limited' })
       : undefined;
-  const told = describe(failure, apiKey);
-  const cause = new Error(mayBeElsewhere(error, failure) ? withUrl(told, model, apiKey) : told);
+  const text = describe(failure, apiKey);
+  const cause = new Error(mayBeElsewhere(error, failure) ? withUrl(text, model, apiKey) : text);
   return new HarnessError(code, { cause, ...(asked === undefined ? {} : { retryAfterMs: asked }) });
 }
 

@@ -56,6 +56,8 @@ const CASES: Record<string, [RunErrorCode, unknown][]> = {
     ['context_too_long', openAi(400, { code: 'context_length_exceeded' })],
     ['context_too_long', openAi(400, { message: "This model's maximum context length is 8192 tokens." })],
     ['context_too_long', refusal(400, { object: 'error', message: 'maximum context length', type: 'BadRequestError' })],
+    // Only the beginning of a long message is searched.
+    ['provider_rejected', openAi(400, { message: `${'x'.repeat(64 * 1024)} maximum context length` })],
     ['context_too_long', openAi(500, { message: 'the request exceeds the available context size' })],
     ['context_too_long', anthropic(400, 'invalid_request_error', 'prompt is too long: 210000 tokens > 200000 maximum')],
     [

@@ -1,49 +1,69 @@
 import { BOUNDS } from '#domain';
+import { jsonWeight } from '../json-weight.ts';
 
 /** A JSON Schema or a part of one. It may have any shape. */
 type Schema = Readonly<Record<string, unknown>>;
 
 /** Keywords that OpenAI and Anthropic refuse beside `type: object` at the root of a schema. */
 const REFUSED_AT_ROOT = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', '$ref'];
+const MAX_WEIGHT = BOUNDS.transcripts.schemaWeight.value;
 const MAX_PARTS = BOUNDS.transcripts.schemaParts.value;
 const MAX_LEVELS = BOUNDS.transcripts.schemaLevels.value;
+
+/** The weight that the references and choices in the schemas of one request may still take (`json-weight.ts`). */
+export interface SchemaRoom {
+  left: number;
+}
+
+export const newRoom = (): SchemaRoom => ({ left: MAX_WEIGHT });
+
+/** Takes the weight of a value. Returns false if there is too little room. */
+function takes(room: SchemaRoom, value: unknown): boolean {
+  room.left -= jsonWeight(value, room.left);
+  return room.left >= 0;
+}
 
 /**
  * Returns the schema of a tool's input in the form that every server accepts: `type: object` with `properties`, and no choice
  * between schemas at the root. The engine still checks each input against the tool's own schema.
  *
- * Nested objects may lack `properties`: no server refuses that, and for llama.cpp `properties: {}` means an object without any.
+ * What exceeds the room is left out. Nested objects may lack `properties`: no server refuses that, and for llama.cpp `properties: {}` means an object without any.
  */
-export function toInputSchema(schema: Schema): Record<string, unknown> {
+export function toInputSchema(schema: Schema, room: SchemaRoom = newRoom()): Record<string, unknown> {
   const rest = Object.fromEntries(Object.entries(schema).filter(([keyword]) => !REFUSED_AT_ROOT.includes(keyword)));
   const choices = ['anyOf', 'oneOf', 'allOf'].flatMap((keyword) => listOf(schema[keyword]));
   if ('$ref' in schema) choices.push({ $ref: schema.$ref });
-  const properties = choices.reduce<Record<string, unknown>>(
-    (all, choice) => merged(all, fieldsOf(resolved(choice, schema).properties)),
-    {},
+  const properties = merged(
+    choices.map((choice) => fieldsOf(resolved(choice, schema).properties)),
+    room,
   );
   return { ...rest, type: 'object', properties: { ...properties, ...fieldsOf(schema.properties) } };
 }
 
-/** Merges the properties of two choices. A property with two different schemas may match either. */
-function merged(all: Schema, more: Schema): Record<string, unknown> {
-  const both = { ...all };
-  for (const [name, schema] of Object.entries(more)) {
-    const known = both[name];
-    const isNew = known === undefined || JSON.stringify(known) === JSON.stringify(schema);
-    both[name] = isNew
-      ? schema
-      : { anyOf: [...listOf(fieldsOf(known).anyOf), ...(fieldsOf(known).anyOf ? [] : [known]), schema] };
+/** Merges the properties of choices. A property with different schemas may match any of them. */
+function merged(choices: readonly Schema[], room: SchemaRoom): Record<string, unknown> {
+  const found = new Map<string, Map<string, unknown>>();
+  for (const choice of choices) {
+    if (room.left < 0) break;
+    for (const [name, schema] of Object.entries(choice)) {
+      if (!takes(room, schema)) break;
+      const known = found.get(name) ?? new Map<string, unknown>();
+      found.set(name, known.set(JSON.stringify(schema), schema));
+    }
   }
-  return both;
+  const entries = [...found].map(([name, known]) => {
+    const [first, ...others] = known.values();
+    return [name, others.length === 0 ? first : { anyOf: [first, ...others] }] as const;
+  });
+  return Object.fromEntries(entries);
 }
 
 /**
  * Returns the schema in the subset of OpenAPI 3.0 that Gemini accepts; null for an object without properties, which it refuses.
- * Resolves references, and leaves out what the subset cannot express.
+ * Resolves references, and leaves out what the subset cannot express and what exceeds the room.
  */
-export function toOpenApiSchema(schema: Schema): Record<string, unknown> | null {
-  const lowered = new Lowering(schema).lower(schema, []);
+export function toOpenApiSchema(schema: Schema, room: SchemaRoom = newRoom()): Record<string, unknown> | null {
+  const lowered = new Lowering(schema, room).lower(schema, []);
   return Object.keys(fieldsOf(lowered.properties)).length > 0 ? lowered : null;
 }
 
@@ -59,19 +79,26 @@ const FORMATS: Readonly<Record<string, readonly unknown[]>> = {
 class Lowering {
   private parts = 0;
 
-  constructor(private readonly root: Schema) {}
+  constructor(
+    private readonly root: Schema,
+    private readonly room: SchemaRoom,
+  ) {}
 
   /** `path` has the reference of each level above, undefined for a level without one. */
   lower(part: unknown, path: readonly unknown[]): Record<string, unknown> {
     const { $ref, ...schema } = fieldsOf(part);
     const isRecursive = $ref !== undefined && path.includes($ref);
     if (++this.parts > MAX_PARTS || path.length > MAX_LEVELS || isRecursive) return { type: 'object' };
+    if (!takes(this.room, [$ref, ownParts(schema)])) return { type: 'object' };
     const below = [...path, $ref];
     if ($ref !== undefined) return this.lower({ ...resolved({ $ref }, this.root), ...schema }, below);
     const allOf = listOf(schema.allOf).map((one) => resolved(one, this.root));
-    if (allOf.length > 0) return this.lower(joined(schema, allOf), below);
+    if (allOf.length > 0) {
+      const isTaken = allOf.every((one) => takes(this.room, ownParts(one)));
+      return isTaken ? this.lower(joined(schema, allOf), below) : { type: 'object' };
+    }
     const said = Object.fromEntries(KEPT.flatMap((keyword) => (keyword in schema ? [[keyword, schema[keyword]]] : [])));
-    const types = [schema.type].flat().filter((type) => typeof type === 'string');
+    const types = [...new Set([schema.type].flat())].filter((type) => typeof type === 'string');
     const choices = choicesOf(schema, types);
     const canBeNull = choices.some(isNull) || types.includes('null') || schema.nullable === true;
     const nullable = canBeNull ? { nullable: true } : {};
@@ -99,8 +126,8 @@ class Lowering {
         this.lower(one, path),
       ]);
       if (properties.length === 0) return {};
-      const names = properties.map(([name]) => name);
-      const required = listOf(schema.required).filter((name) => names.includes(name as string));
+      const names = new Set<unknown>(properties.map(([name]) => name));
+      const required = listOf(schema.required).filter((name) => names.has(name));
       return { properties: Object.fromEntries(properties), ...(required.length > 0 ? { required } : {}) };
     }
     const values = 'const' in schema ? [schema.const] : listOf(schema.enum).filter((value) => value !== null);
@@ -121,14 +148,21 @@ function choicesOf(schema: Schema, types: readonly string[]): unknown[] {
   return named.length > 1 ? named.map((type) => ({ ...schema, type, description: undefined })) : [];
 }
 
-/** Returns the schema combined with the requirements of the others. */
+/** Returns what lowering a schema reads of it, without the schemas in it. */
+function ownParts(schema: Schema): unknown[] {
+  const { properties, description, required, enum: values, const: value } = schema;
+  return [Object.keys(schema), Object.keys(fieldsOf(properties)), description, required, values, value];
+}
+
+/** Returns the schema combined with the requirements of the others. What comes first counts. */
 function joined({ allOf: _, ...schema }: Schema, others: readonly Schema[]): Schema {
-  return [schema, ...others].reduce((all, one) => ({
-    ...one,
-    ...all,
-    properties: { ...fieldsOf(one.properties), ...fieldsOf(all.properties) },
-    required: [...new Set([...listOf(all.required), ...listOf(one.required)])],
-  }));
+  const all = [schema, ...others];
+  const lastFirst = all.toReversed();
+  return {
+    ...(Object.assign({}, ...lastFirst) as Schema),
+    properties: Object.assign({}, ...lastFirst.map(({ properties }) => fieldsOf(properties))) as Schema,
+    required: [...new Set(all.flatMap(({ required }) => listOf(required)))],
+  };
 }
 
 function impliedType(schema: Schema): string {

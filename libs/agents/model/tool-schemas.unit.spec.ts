@@ -1,4 +1,4 @@
-import { toInputSchema, toOpenApiSchema } from './tool-schemas.ts';
+import { newRoom, toInputSchema, toOpenApiSchema } from './tool-schemas.ts';
 
 type Schema = Record<string, unknown>;
 
@@ -18,7 +18,7 @@ it.each<[what: string, given: Schema, taken: Schema]>([
   [
     'variants of one property',
     { type: 'object', oneOf: ['x', 'y', 'x'].map((kind) => ({ properties: { kind: { const: kind } } })) },
-    { type: 'object', properties: { kind: { anyOf: [{ const: 'x' }, { const: 'y' }, { const: 'x' }] } } },
+    { type: 'object', properties: { kind: { anyOf: [{ const: 'x' }, { const: 'y' }] } } },
   ],
   [
     'a reference',
@@ -83,6 +83,35 @@ it('lowers multiplying and deep references to a small schema', () => {
   expect(JSON.stringify(lowered).length).toBeLessThan(1_000_000);
   const self = { type: 'object', properties: { a: text }, allOf: [{ $ref: '#' }] };
   expect(toOpenApiSchema(property(self))).not.toBeNull();
+});
+
+it.each<[what: string, schema: Schema]>([
+  [
+    'alternating references of choices',
+    {
+      $defs: { a: property({ description: 'a'.repeat(20_000) }), b: property({ description: 'b'.repeat(20_000) }) },
+      anyOf: Array.from({ length: 300 }, (_, i) => ({ $ref: `#/$defs/${i % 2 === 0 ? 'a' : 'b'}` })),
+    },
+  ],
+  [
+    'many references to a long text',
+    {
+      $defs: { long: { type: 'string', description: 'x'.repeat(30_000) } },
+      properties: Object.fromEntries(Array.from({ length: 900 }, (_, i) => [`p${i}`, { $ref: '#/$defs/long' }])),
+    },
+  ],
+  [
+    'references to a schema of many keywords',
+    {
+      $defs: { wide: Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`k${i}`, 0])) },
+      ...property({ allOf: Array(1_500).fill({ $ref: '#/$defs/wide' }) }),
+    },
+  ],
+])('reads of %s no more than there is room for', (_what, schema) => {
+  const room = newRoom();
+  const [read, lowered] = [toInputSchema({ type: 'object', ...schema }, room), toOpenApiSchema(schema, room)];
+  expect(JSON.stringify([read, lowered]).length).toBeLessThan(5_000_000);
+  expect(room.left).toBeLessThan(0);
 });
 
 it('returns null for a tool without input', () => {
