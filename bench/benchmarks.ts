@@ -16,8 +16,8 @@ export const BENCHMARKS: Record<string, Benchmark> = {
   tenants: async () => (await import('./tenants.ts')).tenants(),
 };
 
-/** The night writes them into docs/reliability.md. They run only if they are named. */
+/** Benchmarks that run only if they are named. The night writes their results into docs/reliability.md. */
 const OF_NIGHT = ['latency', 'tenants'];
 
-/** The benchmarks of docs/benchmarks.md. */
+/** The benchmarks whose results are in docs/benchmarks.md. */
 export const ON_PAGE = Object.keys(BENCHMARKS).filter((name) => !OF_NIGHT.includes(name));

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** Tests that measure. `file` and `tests` are regular expressions. */
+/** Selects tests that measure: by regular expressions for their file, and for their names. */
 export interface MeasuringTests {
   file: string;
   tests?: string;

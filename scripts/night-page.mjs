@@ -1,6 +1,6 @@
 /**
- * The generated parts of docs/reliability.md, each between two markers: the table of night results, in which each part that
- * has run has one row, and the tables that tests report (`reportTable`).
+ * The generated parts of docs/reliability.md, each between two markers: the table of night results, with one row for each
+ * part that has run, and the tables that tests report (`reportTable`).
  *
  * @typedef {{ part: string, what: string, result: string, figures: string[], commit: string, date: string }} NightRow
  */

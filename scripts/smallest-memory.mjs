@@ -1,7 +1,7 @@
 /**
  * Finds the smallest memory limits under which processes start and serve, and survive the attacks of a hostile tenant:
- * `npm run build && node scripts/smallest-memory.mjs`. Halves the range in steps of 16 MiB, in about 30 minutes. Run nothing
- * else on the machine meanwhile. A spec that fails for any reason counts as too little; the last lines of its output are shown.
+ * `npm run build && node scripts/smallest-memory.mjs`. Bisects a range in steps of 16 MiB, in about 30 minutes. Run nothing else
+ * on the machine meanwhile. A spec that fails for any reason counts as too little memory; the end of its output is shown.
  */
 import { spawnSync } from 'node:child_process';
 import { root } from './platforms.mjs';
@@ -9,7 +9,7 @@ import { root } from './platforms.mjs';
 const STEP = 16;
 const ENOUGH = { api: 1024, worker: 1024 };
 
-/** The specs, and where to look, MiB. */
+/** The specs, and the ranges to search, MiB. */
 const TASKS = {
   'starts and serves a small Run': { spec: 'test/main-job', from: 48, to: 160 },
   'survives the attacks': { spec: 'faults/hostile-tenant', from: 128, to: 256 },
@@ -21,7 +21,7 @@ for (const [what, task] of Object.entries(TASKS)) {
 }
 console.table(rows);
 
-/** The other process has enough. */
+/** Returns the smallest limit of one process under which the spec passes, while the other process has enough. */
 function smallest(name, { spec, from, to }) {
   let [tooLittle, enough] = [from, to];
   if (!passes(name, spec, enough)) return `more than ${to} MiB`;

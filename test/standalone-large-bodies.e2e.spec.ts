@@ -16,7 +16,7 @@ import { percentile } from './support/times.ts';
 const LEASE_MS = 2_000;
 /** How long the attack lasts in the long form. */
 const WATCH_MS = 8_000;
-/** How often it sends its four bodies in the short form. */
+/** How often the attack sends its four bodies in the short form. */
 const ROUNDS = 5;
 /** They hold their claims for as long as the attack lasts. */
 const RUNS = 6;
@@ -52,7 +52,7 @@ async function stop(): Promise<void> {
   await rm(home, { recursive: true, force: true });
 }
 
-/** Returns a function that returns true for so long. */
+/** Returns a function that returns true until this time has passed. */
 function during(ms: number): () => boolean {
   const endAt = performance.now() + ms;
   return () => performance.now() < endAt;

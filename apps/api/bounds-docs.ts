@@ -28,7 +28,7 @@ const VALUES: Record<BoundUnit, (value: number) => string> = {
   bytes: (value) => (value % 1024 === 0 ? bytes(value) : `${count(value)} bytes`),
   ms: time,
   'CPU ms': (value) => `${time(value)} of CPU time`,
-  // 64 Ki.
+  // For example, 64 Ki.
   units: (value) => `${value % 1024 === 0 ? bytes(value).slice(0, -1) : count(value)} UTF-16 units`,
   characters: (value) => `${count(value)} characters`,
   levels: (value) => `${count(value)} levels`,
@@ -36,7 +36,7 @@ const VALUES: Record<BoundUnit, (value: number) => string> = {
   entries: count,
 };
 
-/** Returns one row for all bounds of an input with the same outcome. */
+/** Returns the rows of one kind of input: one for each outcome. */
 function rowsOf(input: string, bounds: readonly Bound[]): string[] {
   const outcomes = Object.keys(OUTCOMES) as Beyond[];
   return outcomes.flatMap((beyond) => {

@@ -1,7 +1,7 @@
 import type { Tool, ToolPolicy } from './harness.ts';
 import type { AgentManifest } from './manifest.ts';
 
-/** Returns the policy of each tool: that of the manifest's first pattern that fits its name, else the tool's own default. */
+/** Returns a function that finds a tool's policy: by the manifest's first pattern that fits its name, else its own default. */
 export function toolPolicies({
   tools,
 }: Pick<AgentManifest, 'tools'>): (tool: Pick<Tool, 'name' | 'policy'>) => ToolPolicy {
@@ -10,8 +10,9 @@ export function toolPolicies({
 }
 
 /**
- * Returns whether a name fits an owner's pattern, in which `*` is any characters. Without a regular expression, because a pattern
- * could make one that never ends. Split once, because 1,000 patterns may meet 1,000 names.
+ * Returns a function that tests whether a name fits an owner's pattern, in which `*` stands for any characters. Uses no regular
+ * expression, because a pattern could make one that never ends. Splits the pattern once, because 1,000 patterns may be compared
+ * with 1,000 names.
  */
 export function patternTest(pattern: string): (name: string) => boolean {
   const [first = '', ...rest] = pattern.split('*');

@@ -24,14 +24,14 @@ export type BoundUnit =
   | 'levels'
   /** The values of a JSON text, or their weight (`libs/agents/json-weight.ts`). */
   | 'values'
-  /** A number of what the computation names. */
+  /** A number of the things that `what` names. */
   | 'entries';
 
 /** A bound of a computation whose cost grows with the input of a tenant. */
 export interface Bound {
   readonly value: number;
   readonly unit: BoundUnit;
-  /** The bounded computation. */
+  /** The bounded computation, or the things that are counted. */
   readonly what: string;
   readonly beyond: Beyond;
 }
@@ -61,7 +61,7 @@ export const BOUNDS = {
     /** Exceeds what any operation accepts: a batch of 100 messages with 100 files each has 30,500 values at depth 6. */
     depth: levels(32, 'parsing a JSON body', 'refused'),
     values: values(50_000, 'parsing a JSON body', 'refused'),
-    /** Objects with more take ten times as long to read. Equals the largest map of a manifest's file; schemas name a tenth. */
+    /** Objects with more take ten times as long to read. Equals `manifests.entries`; the schemas name a tenth of it. */
     fields: entries(2_000, 'fields of one object of a JSON body', 'refused'),
     parsedHere: bytes(256 * KIB, 'parsing and checking a JSON body in the process', 'pool'),
     parsedTogether: bytes(16 * KIB, 'parsing JSON bodies in one turn', 'slices'),
@@ -71,7 +71,7 @@ export const BOUNDS = {
     parseCpu: cpuMs(5_000, 'parsing a JSON body in the task pool', 'refused'),
     parseTime: ms(15_000, 'parsing a JSON body in the task pool', 'refused'),
     issues: entries(5, 'problems that an error describes', 'cut'),
-    /** Zod names all: 640,000 fields, in a body of 8 MiB, took more than a second. */
+    /** Zod names all of them: 640,000 fields, in a body of 8 MiB, took more than a second. */
     unknownFields: entries(5, 'unknown fields that a problem names', 'cut'),
     issueText: units(500, 'the text of an error', 'cut'),
     /** Longer than any path can be. A long id is then refused like any other malformed id, after the token check. */
@@ -154,7 +154,7 @@ export const BOUNDS = {
     summary: bytes(2 * KIB, 'the summary of a result', 'cut'),
   },
   files: {
-    /** Each look at the folder of a Thread reads all of them. */
+    /** Each access to the folder of a Thread reads all of them. */
     artifacts: entries(10_000, 'files of a Thread outside its folder, made by tools', 'refused'),
     listed: entries(1_000, 'files that `list_files` lists', 'cut'),
     /** Before and after the edit. The size of the result is computed first. */
@@ -166,7 +166,7 @@ export const BOUNDS = {
     editCpu: cpuMs(3_000, 'editing a file in the task pool', 'refused'),
     editTime: ms(15_000, 'editing a file in the task pool', 'refused'),
     read: bytes(256 * KIB, 'text that one call of `read_file` returns', 'cut'),
-    /** A reader gets everywhere by lines. */
+    /** A longer line counts as several, so that a reader can reach every part by line numbers. */
     line: units(64 * KIB, 'reading one line of a file', 'cut'),
     decoded: bytes(64 * KIB, 'decoding the text of a document in one turn', 'slices'),
     head: bytes(8 * KIB, 'detecting type and encoding of a file that is read', 'cut'),
@@ -180,7 +180,7 @@ export const BOUNDS = {
     unpacked: bytes(64 * MIB, 'unpacking the text of a DOCX', 'refused'),
     /** Tags of real documents have some hundreds. */
     tag: units(64 * KIB, 'reading one XML tag of a DOCX', 'refused'),
-    /** Anthropic counts them in base64, so its images are a quarter smaller. */
+    /** Anthropic counts them in base64, so its bound is a quarter smaller. */
     image: bytes(5 * MIB, 'showing an image to a model', 'cut'),
     /** Anthropic accepts 32 MB in all, and a worker holds the images in memory. */
     images: bytes(20 * MIB, 'showing images to a model', 'cut'),
@@ -189,10 +189,10 @@ export const BOUNDS = {
   answers: {
     /** A whole answer in one event with each character escaped, twice over. */
     event: bytes(8 * MIB, 'receiving one event', 'refused'),
-    /** A server may never end its error. */
+    /** A server can send an error that never ends. */
     error: bytes(64 * KIB, 'reading an error', 'cut'),
     errorText: units(64 * KIB, 'searching the message of an error for its cause', 'cut'),
-    /** With thinking and the inputs of tools. Also the largest continuation. */
+    /** Includes reasoning and the inputs of tool calls. Also the largest continuation. */
     length: units(MIB, 'reading and storing an answer', 'refused'),
     /** The inputs of the largest answer take half of it. */
     held: units(2 * MIB, 'parts of an answer that the package of a provider holds', 'refused'),

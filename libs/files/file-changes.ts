@@ -21,7 +21,7 @@ export interface FileChanges {
   removedSha256?: string;
   /** The most attachments that the Thread may have after the append. */
   maxAttachments?: number;
-  /** The most artifacts outside the folder that the Thread may have after an append that adds files. */
+  /** The largest number of artifacts outside the folder after an append that adds files. */
   maxArtifacts?: number;
   folder?: FolderChanges | undefined;
 }

@@ -9,9 +9,9 @@ export function reportFigure(text: string): void {
 }
 
 /**
- * Prints a table in Markdown. A night part also writes it into docs/reliability.md, between the markers of that name.
+ * Prints a Markdown table. The night also writes it into docs/reliability.md, between the markers with this name.
  *
- * @param lines the heading, its underline and the rows.
+ * @param lines the header row, the delimiter row and the data rows.
  */
 export function reportTable(name: string, lines: readonly string[]): void {
   process.stderr.write(`${lines.join('\n')}\n`);

@@ -4,27 +4,27 @@ import { dirname, join } from 'node:path';
 
 const MEBIBYTE = 1024 * 1024;
 
-/** What enforces a limit: the best that this machine allows. */
+/** The mechanisms that enforce a limit, the best first. */
 export const LIMIT_KINDS = ['cgroup v2', 'cgroup v1', 'prlimit --data'] as const;
 export type LimitKind = (typeof LIMIT_KINDS)[number];
 
 /**
  * A limit on memory that the kernel enforces. A cgroup counts a process together with its children, so it gets `bytes` and
  * `children`: the size of a container, by docs/operations/run-memory.md. RLIMIT_DATA counts each process alone, so it gets
- * `bytes` and `untouched`. That the process alone stays below `bytes` is for the spec to check, by `peakMemory`.
+ * `bytes` and `untouched`. The spec must check with `peakMemory` that the process alone stays below `bytes`.
  */
 export interface MemoryLimit {
-  /** Of the process without its children. Half of it is for V8's heap. */
+  /** For the process without its children. Half of it is for V8's heap. */
   bytes: number;
-  /** All children at once, such as those of the task pool. Default: 0. */
+  /** For all children together, such as those of the task pool. Default: 0. */
   children?: number;
-  /** Stacks of threads that nobody touches (libs/task-pool/spawn-child.ts), which only RLIMIT_DATA counts. Default: 0. */
+  /** For stacks of threads that are never touched (libs/task-pool/spawn-child.ts). Only RLIMIT_DATA counts them. Default: 0. */
   untouched?: number;
-  /** Default: the best. */
+  /** Default: the best kind that works on this machine. */
   kind?: LimitKind;
 }
 
-/** What of a process `peakMemory` reads. */
+/** The properties of a process that `peakMemory` reads. */
 export interface LimitedProcess {
   name: string;
   pid: number;
@@ -34,13 +34,13 @@ export interface LimitedProcess {
 export interface LimitedCommand {
   program: string;
   args: string[];
-  /** The kind and the size. */
+  /** The kind and the size of the limit. */
   text: string;
-  /** To call when the process has ended. */
+  /** Removes the cgroup, if there is one. Call it when the process has ended. */
   remove: () => void;
 }
 
-/** Whether limits of this kind can be set here. Makes a cgroup and starts a program in it to find out. */
+/** Returns whether limits of this kind can be set here. Makes a cgroup and starts a program in it to find out. */
 export function canLimit(kind: LimitKind): boolean {
   if (kind === 'prlimit --data') return true;
   const folder = makeCgroup(kind, 64 * MEBIBYTE);
@@ -52,14 +52,14 @@ export function canLimit(kind: LimitKind): boolean {
 
 let best: LimitKind | undefined;
 
-/** Returns what to start so that the Node of the command has the limit from its first instruction. */
+/** Returns a command that starts Node with the limit from its first instruction. */
 export function limitMemory([node = '', ...args]: string[], limit: MemoryLimit): LimitedCommand {
   const { bytes, children = 0, untouched = 0, kind = (best ??= LIMIT_KINDS.find(canLimit)!) } = limit;
-  // Node takes the same part of a cgroup, but does not look at RLIMIT_DATA.
+  // In a cgroup, Node gives V8's heap the same part by default. It ignores RLIMIT_DATA.
   const command = [node, `--max-old-space-size=${Math.floor(bytes / 2 / MEBIBYTE)}`, ...args];
   const text = (more: number): string => `${kind}, ${mebibytes(bytes)}${more > 0 ? ` + ${mebibytes(more)}` : ''}`;
   if (kind === 'prlimit --data') {
-    // Only the soft limit: children set their own, and the hard limit cannot be raised without a capability.
+    // Sets only the soft limit: children set their own, and the hard limit cannot be raised without a capability.
     const prlimit = [`--data=${bytes + untouched}:`, ...command];
     return { program: 'prlimit', args: prlimit, text: text(untouched), remove: () => undefined };
   }
@@ -71,14 +71,14 @@ export function limitMemory([node = '', ...args]: string[], limit: MemoryLimit):
   };
 }
 
-/** Prints the limit of the process and the most memory that was resident, and returns the latter. Bytes. */
+/** Prints the limit of the process and its peak of resident memory. Returns the peak, bytes. */
 export function peakMemory({ name, pid, memoryLimit = 'none' }: LimitedProcess): number {
   const bytes = memoryOf(pid, 'VmHWM');
   process.stderr.write(`memory limit of ${name} (pid ${pid}): ${memoryLimit}; VmHWM ${mebibytes(bytes)}\n`);
   return bytes;
 }
 
-/** A size in /proc/PID/status, bytes. Throws if the process has ended. */
+/** Returns a size from /proc/PID/status, bytes. Throws if the process has ended. */
 export function memoryOf(pid: number, field: 'VmData' | 'VmHWM' | 'VmRSS' | 'RssAnon'): number {
   const [, kibibytes] = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))!;
   return Number(kibibytes) * 1024;
@@ -86,13 +86,16 @@ export function memoryOf(pid: number, field: 'VmData' | 'VmHWM' | 'VmRSS' | 'Rss
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / MEBIBYTE)} MiB`;
 
-/** The process ends with its parent, also with one that is killed: nothing that looks for its cgroup would find it. */
+/**
+ * Returns arguments of `sh` that run the command in the cgroup. The process ends with its parent, even if the parent is killed,
+ * because a clean-up that looks for processes by their cgroup would not find it.
+ */
 const enter = (folder: string, command: string[]): string[] => [
   ...['-c', 'echo $$ > "$0/cgroup.procs" && exec setpriv --pdeathsig KILL "$@"', folder],
   ...command,
 ];
 
-/** The files of a limit, the second for memory with swap, which not every kernel has. */
+/** The files of a limit. The file `swap`, which not every kernel has, prevents swapping. */
 const FILES = {
   'cgroup v2': { limit: 'memory.max', swap: 'memory.swap.max', swapBytes: () => 0 },
   'cgroup v1': {
@@ -104,12 +107,12 @@ const FILES = {
 
 let made = 0;
 
-/** Returns its folder, or undefined if it cannot be made. */
+/** Makes a cgroup with this limit. Returns its folder, or undefined if that is impossible. */
 function makeCgroup(kind: keyof typeof FILES, bytes: number): string | undefined {
   const { limit, swap, swapBytes } = FILES[kind];
   for (const parent of parentsOf(kind)) {
     const folder = join(parent, `spool-test-${process.pid}-${++made}`);
-    // Never creates a file: what looks like a cgroup may be an ordinary folder.
+    // The flag never creates a file, because the parent may be an ordinary folder.
     const set = (file: string, value: number): void => writeFileSync(join(folder, file), String(value), { flag: 'r+' });
     try {
       mkdirSync(folder);
@@ -128,8 +131,8 @@ function makeCgroup(kind: keyof typeof FILES, bytes: number): string | undefined
 }
 
 /**
- * Where a cgroup may be: below that of this process, so that what limits and counts this process also holds for what it starts.
- * Version 2 allows children only to a cgroup without processes, mostly the one above.
+ * Returns the folders in which a cgroup may be made. They are below the cgroup of this process, so that its limits and counters
+ * include the processes that it starts. In version 2, a cgroup with processes cannot limit children; its parent usually can.
  */
 function parentsOf(kind: keyof typeof FILES): string[] {
   const all = existsSync('/proc/self/cgroup') ? readFileSync('/proc/self/cgroup', 'utf8') : '';
@@ -146,7 +149,7 @@ function parentsOf(kind: keyof typeof FILES): string[] {
 const REMOVE_TRIES = 1_000;
 const REMOVE_EVERY_MS = 5;
 
-/** The kernel keeps it until all its processes are gone, children too. Waits for that, even while this process ends. */
+/** Removes a cgroup. The kernel keeps it until all its processes have ended. Waits for that, even while this process ends. */
 function removeCgroup(folder: string): void {
   for (let i = 1; ; i++) {
     try {

@@ -61,7 +61,7 @@ describe.each(LIMIT_KINDS.filter(canLimit))('a memory limit by %s', (kind) => {
   const limit = { bytes: 128 * 1024 ** 2, kind };
   const show = `const read = (name) => require('node:fs').readFileSync('/proc/self/' + name, 'utf8');`;
 
-  /** Runs it in CommonJS, and tells in which cgroup. */
+  /** Runs the source as CommonJS under the limit. Returns the process and the path of its cgroup. */
   async function limited(
     source: string,
     more: Partial<MemoryLimit> = {},
@@ -77,7 +77,7 @@ describe.each(LIMIT_KINDS.filter(canLimit))('a memory limit by %s', (kind) => {
     return roots.filter((folder) => existsSync(folder));
   };
 
-  it('ends a process that takes more, and leaves nothing behind', async () => {
+  it('ends a process that uses more, and leaves no cgroup behind', async () => {
     const take = `const all = []; for (let i = 0; i < 64; i++) all.push(Buffer.alloc(8 * 1024 ** 2, 1)); console.log('survived');`;
     const { node, path } = await limited(take);
     expect(await node.exited).not.toMatchObject({ code: 0 });
@@ -85,7 +85,7 @@ describe.each(LIMIT_KINDS.filter(canLimit))('a memory limit by %s', (kind) => {
     if (kind !== 'prlimit --data') expect(await foldersOf(path)).toEqual([]);
   });
 
-  it('leaves nothing behind of a process that is killed with its children', async () => {
+  it('leaves no cgroup of a process that is killed with its children', async () => {
     const { node, path } = await limited(
       `require('node:child_process').spawn('setpriv', ['--pdeathsig', 'KILL', 'sleep', '1000'], { stdio: 'ignore' }); console.log('ready'); ${stayAlive}`,
     );
@@ -95,13 +95,13 @@ describe.each(LIMIT_KINDS.filter(canLimit))('a memory limit by %s', (kind) => {
     if (kind !== 'prlimit --data') expect(await foldersOf(path)).toEqual([]);
   });
 
-  it('gives V8’s heap half of it, and tells the most that was resident', async () => {
+  it('gives half of it to V8’s heap, and prints the peak of resident memory', async () => {
     const told = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
     try {
       const heap = `console.log('heap ' + require('node:v8').getHeapStatistics().heap_size_limit); ${stayAlive}`;
       const { node } = await limited(heap);
       const bytes = Number((await node.waitForLine(/^heap (\d+)/))[1]);
-      // The young generation comes on top.
+      // The limit of the heap also includes the young generation.
       expect(bytes).toBeGreaterThanOrEqual(64 * 1024 ** 2);
       expect(bytes).toBeLessThan(120 * 1024 ** 2);
       expect(peakMemory(node)).toBeGreaterThan(16 * 1024 ** 2);

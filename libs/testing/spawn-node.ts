@@ -15,7 +15,7 @@ export interface SpawnedNode {
   /** The script. */
   name: string;
   pid: number;
-  /** The kind and the size of its limit on memory. */
+  /** The kind and the size of its memory limit. */
   memoryLimit?: string;
   /** All it has written so far to stdout and stderr. */
   output(): string;

@@ -35,7 +35,7 @@ const MEMORY = {
   api: memoryOfEnvironment('api') ?? 256 * MEBIBYTE,
   worker: memoryOfEnvironment('worker') ?? 512 * MEBIBYTE,
 };
-/** Below the limit of the worker, which its tool servers inherit where there is no cgroup. Three run at once. */
+/** Less than the limit of the worker, which tool servers inherit where there is no cgroup. Three run in parallel. */
 const TOOL_SERVER_MEMORY = 256 * MEBIBYTE;
 /** Stacks of threads, which RLIMIT_DATA counts and nobody touches (libs/task-pool/spawn-child.ts). */
 const UNTOUCHED = 64 * MEBIBYTE;

@@ -16,8 +16,9 @@ export interface HeavyRun {
   /** For people: what it is given, or gives. */
   largest: string;
   agent: HeavyAgent;
-  /** What the model says; of `echo` and `guide` what the user does. */
+  /** The steps of the model. */
   steps?: ScriptInput['steps'];
+  /** The message of the user. Default: one that starts the script of `steps`. */
   says?: string;
   /** A file of the message. */
   file?: HeavyFile;

@@ -39,7 +39,7 @@ export interface SystemOptions {
   manifest?: Partial<AgentManifestInput>;
   /** Where to live, migrated; without it on a database of its own. */
   testDatabase?: TestDatabase;
-  /** Of processes. Default: those of the environment, for the process with its children (scripts/smallest-memory.mjs). */
+  /** Default: those of the environment, for a process together with its children (scripts/smallest-memory.mjs). */
   memoryLimits?: Record<App, MemoryLimit>;
 }
 
@@ -100,13 +100,13 @@ export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: 
   };
 }
 
-/** SPOOL_API_MEMORY_MIB and SPOOL_WORKER_MEMORY_MIB, as bytes. */
+/** Returns SPOOL_API_MEMORY_MIB or SPOOL_WORKER_MEMORY_MIB in bytes, or undefined if it is not set. */
 export function memoryOfEnvironment(app: App): number | undefined {
   const mebibytes = process.env[`SPOOL_${app.toUpperCase()}_MEMORY_MIB`];
   return mebibytes === undefined ? undefined : Number(mebibytes) * 1024 ** 2;
 }
 
-/** What the children of the task pool may have together: the defaults of POOL_PROCESSES and POOL_MEMORY_BYTES. Bytes. */
+/** The most memory of all children of a task pool, bytes: the default POOL_PROCESSES × the default POOL_MEMORY_BYTES. */
 export const POOL_MEMORY = 2 * 256 * 1024 ** 2;
 
 const variablesOf = (env: Record<string, string>): string =>

@@ -142,7 +142,7 @@ const appearanceOf = (path: string): string =>
     .replaceAll(/\p{Cf}/gu, '')
     .normalize('NFC');
 
-/** Returns the files whose paths look as wanted. A Thread can have many files, so the paths are compared in slices. */
+/** Returns the files whose paths have a wanted appearance. Compares in slices, because a Thread can have many files. */
 async function filterByAppearance(
   files: readonly FolderFile[],
   isWanted: (appearance: string) => boolean,

@@ -121,7 +121,7 @@ export function providerError(error: unknown, { apiKey, now, model }: FailureOf)
   const tooLarge = tooLargeIn(error);
   if (tooLarge !== undefined) return new HarnessError('output_too_large', { cause: new Error(tooLarge.message) });
   const told = failureOf(error);
-  // An error within a stream may have megabytes. The key goes first, so that no part of it is left at the cut.
+  // An error within a stream may have megabytes. The key is removed before the cut, so that no part of it remains.
   const failure = { ...told, message: withoutKey(told.message, apiKey).slice(0, MAX_READ) };
   const rule = RULES.find(([code, fits]) => fits(failure) || means(failure, code));
   const code = rule?.[0] ?? 'provider_unavailable';

@@ -64,7 +64,7 @@ export function askingAgain(fetch: Fetch, { model, quirks: known, learn }: Serve
       const error = await response.text();
       const { status, statusText, headers } = response;
       response = new Response(error, { status, statusText, headers });
-      // The request has the whole transcript.
+      // These steps get turns of their own, because the request has the whole transcript.
       await ownTurn();
       const body = fitRequest(JSON.parse(init.body) as RequestBody, quirks);
       await ownTurn();

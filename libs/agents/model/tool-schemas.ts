@@ -10,14 +10,14 @@ const MAX_WEIGHT = BOUNDS.transcripts.schemaWeight.value;
 const MAX_PARTS = BOUNDS.transcripts.schemaParts.value;
 const MAX_LEVELS = BOUNDS.transcripts.schemaLevels.value;
 
-/** The weight that the references and choices in the schemas of one request may still take (`json-weight.ts`). */
+/** The weight (`json-weight.ts`) that is left for references and choices in the schemas of one request. */
 export interface SchemaRoom {
   left: number;
 }
 
 export const newRoom = (): SchemaRoom => ({ left: MAX_WEIGHT });
 
-/** Takes the weight of a value. Returns false if there is too little room. */
+/** Subtracts the weight of a value from the room. Returns false if too little was left. */
 function takes(room: SchemaRoom, value: unknown): boolean {
   room.left -= jsonWeight(value, room.left);
   return room.left >= 0;
@@ -27,7 +27,8 @@ function takes(room: SchemaRoom, value: unknown): boolean {
  * Returns the schema of a tool's input in the form that every server accepts: `type: object` with `properties`, and no choice
  * between schemas at the root. The engine still checks each input against the tool's own schema.
  *
- * What exceeds the room is left out. Nested objects may lack `properties`: no server refuses that, and for llama.cpp `properties: {}` means an object without any.
+ * Leaves out what exceeds the room. Nested objects may lack `properties`: no server refuses that, and for llama.cpp
+ * `properties: {}` means an object without any.
  */
 export function toInputSchema(schema: Schema, room: SchemaRoom = newRoom()): Record<string, unknown> {
   const rest = Object.fromEntries(Object.entries(schema).filter(([keyword]) => !REFUSED_AT_ROOT.includes(keyword)));
@@ -148,13 +149,13 @@ function choicesOf(schema: Schema, types: readonly string[]): unknown[] {
   return named.length > 1 ? named.map((type) => ({ ...schema, type, description: undefined })) : [];
 }
 
-/** Returns what lowering a schema reads of it, without the schemas in it. */
+/** Returns the parts of a schema that lowering reads, without nested schemas. */
 function ownParts(schema: Schema): unknown[] {
   const { properties, description, required, enum: values, const: value } = schema;
   return [Object.keys(schema), Object.keys(fieldsOf(properties)), description, required, values, value];
 }
 
-/** Returns the schema combined with the requirements of the others. What comes first counts. */
+/** Returns the schema combined with the requirements of the others. Earlier schemas take precedence. */
 function joined({ allOf: _, ...schema }: Schema, others: readonly Schema[]): Schema {
   const all = [schema, ...others];
   const lastFirst = all.toReversed();

@@ -9,8 +9,8 @@ export interface BodyLimit {
   /** The limit of the body, or of each event in a stream of server-sent events, which may be endless. */
   maxBytes: number;
   /**
-   * What is passed on together, because its reader parses it in one turn: at most so many events. The end of an event or body
-   * with more bytes is passed on in a separate turn.
+   * The bounds of one turn, in which the reader parses all that is passed on together: at most `events` events. The end of an
+   * event or body of more than `bytes` is passed on in a separate turn.
    */
   turn: { events: number; bytes: number };
   /** Whether the body is read as server-sent events. Default: by its type. */
