@@ -55,6 +55,7 @@ const toCell = (text) => text.replaceAll('|', '/').replace(/\s+/g, ' ').trim();
 function sections(page, begin = BEGIN, end = END) {
   const from = page.indexOf(begin) + begin.length;
   const to = page.indexOf(end, from);
-  if (from < begin.length || to === -1) throw new Error(`The page needs the lines "${begin}" and "${end}".`);
+  if (from < begin.length || to === -1 || page.slice(from, to).includes('<!--'))
+    throw new Error(`The page needs the lines "${begin}" and "${end}".`);
   return { before: page.slice(0, from), generated: page.slice(from, to), after: page.slice(to) };
 }

@@ -56,10 +56,12 @@ export const NIGHT_PARTS = {
   'fair-share': { what: '10,000 Runs of one tenant beside another', nightOnly: ['test/faults/fair-share\\.e2e'] },
   tenants: {
     what: 'one hostile tenant beside another',
-    nightOnly: [
-      'test/faults/(event-loop-api|event-loop-worker|fair-slots|finished-bodies|hostile-tenant|run-memory)\\.e2e',
-    ],
+    nightOnly: ['test/faults/(fair-slots|finished-bodies|hostile-tenant|run-memory)\\.e2e'],
     long: ['test/faults/stalled-bodies\\.e2e', 'test/standalone-large-bodies\\.e2e'],
+  },
+  'event-loop': {
+    what: 'delays of the event loop with the largest inputs',
+    nightOnly: ['test/faults/event-loop-(api|worker)\\.e2e'],
   },
   turns: {
     what: 'the longest turn of the event loop for the largest inputs',

@@ -61,12 +61,12 @@ function runPart(name) {
       commit,
       date,
     };
-    const written = readdirSync(tables).reduce(
-      (text, table) =>
-        replaceTable(text, { name: table, text: readFileSync(join(tables, table), 'utf8'), commit, date }),
-      replaceRow(readFileSync(page, 'utf8'), row),
-    );
-    writeFileSync(page, written);
+    writeFileSync(page, replaceRow(readFileSync(page, 'utf8'), row));
+    // The tables of a failed part are not whole.
+    for (const table of status === 0 ? readdirSync(tables) : []) {
+      const text = readFileSync(join(tables, table), 'utf8');
+      writeFileSync(page, replaceTable(readFileSync(page, 'utf8'), { name: table, text, commit, date }));
+    }
     console.log(`${name}: ${row.result}; written to docs/reliability.md`);
     return status ?? 1;
   } finally {

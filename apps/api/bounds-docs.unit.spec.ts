@@ -15,7 +15,7 @@ test('the bounds in reliability.md are up to date; if not, run `npm run settings
 test('the code uses each bound', () => {
   const sources = ['apps', 'libs'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter((path) => path.endsWith('.ts') && !/\.(spec|testing)\.ts$|(^|\/)node_modules\//.test(path))
+      .filter((path) => path.endsWith('.ts') && !/(\.(spec|testing)|-docs)\.ts$|(^|\/)node_modules\//.test(path))
       .map((path) => readFileSync(join(root, folder, path), 'utf8')),
   );
   const used = new Set(sources.flatMap((source) => source.match(/\bBOUNDS\.\w+\.\w+(?=\.value\b)/g) ?? []));

@@ -52,7 +52,7 @@ const values = bound('values');
 const entries = bound('entries');
 
 /**
- * The bounds of all computations whose cost grows with the input of a tenant, by the kind of input. The code has no second
+ * The bounds of computations whose cost grows with the input of a tenant, by the kind of input. The code has no second
  * definition of these numbers. docs/reliability.md shows them; run `npm run settings` after a change. Limits of the fields of
  * requests are in `LIMITS` of libs/contract, and limits that operators choose are settings.
  */
@@ -66,11 +66,11 @@ export const BOUNDS = {
     parsedHere: bytes(256 * KIB, 'parsing and checking a JSON body in the process', 'pool'),
     parsedTogether: bytes(16 * KIB, 'parsing JSON bodies in one turn', 'slices'),
     /** Parsing a smaller body is faster than checking it. */
-    unchecked: bytes(16 * KIB, 'receiving a JSON body without counting its values', 'slices'),
+    unchecked: bytes(16 * KIB, 'receiving a JSON body without checking its shape', 'slices'),
     /** Parsing a body of 8 MiB takes up to 0.2 s and 100 MiB. */
     parseCpu: cpuMs(5_000, 'parsing a JSON body in the task pool', 'refused'),
     parseTime: ms(15_000, 'parsing a JSON body in the task pool', 'refused'),
-    issues: entries(5, 'problems that an error describes', 'cut'),
+    issues: entries(5, 'problems that an error lists', 'cut'),
     /** Zod names all of them: 640,000 fields, in a body of 8 MiB, took more than a second. */
     unknownFields: entries(5, 'unknown fields that a problem names', 'cut'),
     issueText: units(500, 'the text of an error', 'cut'),
@@ -91,7 +91,7 @@ export const BOUNDS = {
     aliases: entries(100, 'aliases that YAML expands', 'refused'),
     /** A million characters of text and 3,000 values, or 20,000 values. */
     weight: values(20_000, 'checking a manifest', 'refused'),
-    problems: entries(20, 'problems that are described', 'cut'),
+    problems: entries(20, 'problems that are listed', 'cut'),
     /** Locating a problem reads the maps around it. */
     located: entries(100, 'problems that are located in a YAML document', 'cut'),
     /** With more, the shortest diff takes too long for one step. All of both manifests is shown instead. */
@@ -113,9 +113,9 @@ export const BOUNDS = {
     /** A server may send messages without a request. */
     unasked: entries(2, 'largest answers that are received for one request', 'refused'),
     /** Many programs print a greeting when they start. */
-    unreadable: entries(100, 'lines between two requests that are not messages', 'refused'),
+    unreadable: entries(100, 'lines that are not messages, between two requests', 'refused'),
     /** The SDK writes a tidied message again, which takes long. It gets a longer message unchanged if it accepts it. */
-    tidied: units(256 * KIB, 'writing a tidied message', 'skipped'),
+    tidied: units(256 * KIB, 'rewriting a tidied message', 'skipped'),
     logLine: bytes(8 * KIB, 'reading a line of standard error', 'cut'),
     logLines: entries(1_000, 'lines of standard error that are read', 'cut'),
     /** Models get the tools, and the connection keeps them in memory. */
@@ -123,7 +123,7 @@ export const BOUNDS = {
     tools: entries(1_000, 'tools of a list that are read', 'cut'),
     pages: entries(100, 'pages of a list of tools that are read', 'cut'),
     /** Patterns of the manifest are compared with each name. */
-    name: units(1_024, 'the name of a tool', 'cut'),
+    name: units(255, 'the name of a tool', 'cut'),
     title: units(255, 'the title of a tool', 'cut'),
     description: bytes(8 * KIB, 'the description of a tool', 'cut'),
     schema: bytes(64 * KIB, 'the input schema of a tool', 'cut'),
@@ -155,14 +155,14 @@ export const BOUNDS = {
   },
   files: {
     /** Each access to the folder of a Thread reads all of them. */
-    artifacts: entries(10_000, 'files of a Thread outside its folder, made by tools', 'refused'),
+    artifacts: entries(10_000, 'files of a Thread below `artifacts/`', 'refused'),
     listed: entries(1_000, 'files that `list_files` lists', 'cut'),
     /** Before and after the edit. The size of the result is computed first. */
     edited: bytes(5 * MIB, 'editing a file', 'refused'),
     /** These edits take at most 20 ms. */
     editedHere: bytes(256 * KIB, 'editing a file in the process', 'pool'),
     /** Bytes of the file × UTF-16 units of the text. */
-    comparedHere: entries(16 * MIB, 'comparisons of an edit in the process', 'pool'),
+    comparedHere: entries(16 * MIB, 'comparisons of bytes by an edit in the process', 'pool'),
     editCpu: cpuMs(3_000, 'editing a file in the task pool', 'refused'),
     editTime: ms(15_000, 'editing a file in the task pool', 'refused'),
     read: bytes(256 * KIB, 'text that one call of `read_file` returns', 'cut'),
@@ -195,13 +195,13 @@ export const BOUNDS = {
     /** Includes reasoning and the inputs of tool calls. Also the largest continuation. */
     length: units(MIB, 'reading and storing an answer', 'refused'),
     /** The inputs of the largest answer take half of it. */
-    held: units(2 * MIB, 'parts of an answer that the package of a provider holds', 'refused'),
-    leftOut: units(4 * MIB, 'parts of an answer that are left out, or are one JSON text', 'refused'),
+    held: units(2 * MIB, 'parts of an answer that a provider’s package holds', 'refused'),
+    leftOut: units(4 * MIB, 'parts of an answer that are left out, or that arrive as one JSON text', 'refused'),
     /** Half of the limit of a continuation. */
-    reasoning: units(512 * KIB, 'storing the reasoning of a server for later steps', 'skipped'),
+    reasoning: units(512 * KIB, 'storing a server’s reasoning for later steps', 'skipped'),
     invalidInput: bytes(4 * KIB, 'an input that is not a JSON object', 'cut'),
     /** A longer number with an exponent counts as a fraction. */
-    number: units(400, 'finding out whether a number can be stored exactly', 'skipped'),
+    number: units(400, 'checking whether a number can be stored exactly', 'skipped'),
     /** Each call is decided, stored and completed separately. */
     calls: entries(1_000, 'tool calls of an answer', 'refused'),
     toolName: units(255, 'the name of a called tool', 'cut'),
@@ -216,15 +216,15 @@ export const BOUNDS = {
     /** Far more than fits a model's window, and little for a worker with full slots. */
     whole: bytes(8 * MIB, 'the newest texts of a transcript in memory', 'cut'),
     /** The cost of a step does not depend on earlier steps. */
-    growth: units(2 * MIB, 'texts that a Run adds before older ones are cut', 'cut'),
+    growth: units(2 * MIB, 'texts that a Run adds before older texts are cut', 'cut'),
     oldText: units(2_000, 'each older text of a transcript', 'cut'),
     event: units(256 * KIB, 'parsing stored events in one turn', 'slices'),
     folded: entries(2_000, 'stored events that a check or rebuild reads in one turn', 'slices'),
     /** References to references could multiply without end. */
-    schemaParts: entries(5_000, 'parts of a schema that is lowered for a provider', 'cut'),
+    schemaParts: entries(5_000, 'parts of a schema that is converted for a provider', 'cut'),
     /** References can make a schema much larger than it is. Reading this much takes at most 100 ms. */
     schemaWeight: values(60_000, 'following references and choices in the schemas of all tools', 'cut'),
-    schemaLevels: levels(100, 'lowering a schema for a provider', 'cut'),
+    schemaLevels: levels(100, 'converting a schema for a provider', 'cut'),
     part: units(16 * KIB, 'writing texts and files of a prompt in one turn', 'slices'),
     input: values(256, 'writing inputs of a prompt in one turn', 'slices'),
     /** A single item may be larger. */

@@ -43,11 +43,14 @@ export function foldersOf(path: string): string[] {
   return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'));
 }
 
-/** Returns distinct parts of paths for names of files. A repeated name gets ` (2)`, ` (3)` and so on before its extension. */
-export function distinctNames(names: readonly string[]): string[] {
+/**
+ * Returns a function that turns names of files into distinct parts of paths, one after the other. A repeated name gets ` (2)`,
+ * ` (3)` and so on before its extension.
+ */
+export function distinctNamer(): (name: string) => string {
   const taken = new Set<string>();
   const numbers = new Map<string, number>();
-  return names.map((given) => {
+  return (given) => {
     const name = asPart(given);
     const dot = name.lastIndexOf('.');
     const end = dot > 0 ? dot : name.length;
@@ -57,7 +60,7 @@ export function distinctNames(names: readonly string[]): string[] {
     numbers.set(name, number);
     taken.add(distinct);
     return distinct;
-  });
+  };
 }
 
 /** Returns a valid part of a path for a name that a caller chose. Other places show the name unchanged. */

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { measureTurns } from '#testing';
-import { distinctNames, folderPath, foldersOf, isReadOnlyPath } from './folder-path.ts';
+import { distinctNamer, folderPath, foldersOf, isReadOnlyPath } from './folder-path.ts';
+
+const distinctNames = (names: readonly string[]): string[] => names.map(distinctNamer());
 
 describe('the path of a file in a folder', () => {
   it.each([

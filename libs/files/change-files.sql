@@ -42,10 +42,14 @@ select (select count(*) from added)::integer   as added,
        (select count(*) from claimed)::integer as claimed,
        (select count(*) from removed)::integer as removed,
        (select coalesce(sum(size), 0) from removed)::bigint as "removedBytes",
-       (select count(*) from files where thread_id = $1 and kind = 'attachment')::integer
-         + (select count(*) from claimed)::integer
-         + (select count(*) from added where kind = 'attachment')::integer
-         - (select count(*) from removed where kind = 'attachment')::integer as attachments,
-       (select count(*) from files where thread_id = $1 and kind = 'artifact' and path is null)::integer
-         + (select count(*) from added where kind = 'artifact' and path is null)::integer
-         - (select count(*) from removed where kind = 'artifact' and path is null)::integer as artifacts
+       (held.attachments + (select count(*) from claimed)
+         + (select count(*) from added where kind = 'attachment')
+         - (select count(*) from removed where kind = 'attachment'))::integer as attachments,
+       (held.artifacts + (select count(*) from added where kind = 'artifact' and path is null)
+         - (select count(*) from removed where kind = 'artifact' and path is null))::integer as artifacts
+from (
+  select count(*) filter (where kind = 'attachment')                as attachments,
+         count(*) filter (where kind = 'artifact' and path is null) as artifacts
+  from files
+  where thread_id = $1
+) as held

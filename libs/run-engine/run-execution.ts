@@ -57,7 +57,7 @@ export class RunExecution {
   private rulesOf({ context: { manifest }, tools, policies }: Booted): Rules {
     const ruled = tools.map((tool) => {
       const { name, idempotent, readOnly = false } = tool;
-      return [name, { policy: policies.get(name) ?? tool.policy, idempotent, readOnly }] as const;
+      return [name, { policy: policies.get(name) ?? 'deny', idempotent, readOnly }] as const;
     });
     const inputProblem = ({ toolCallId }: ToolCall): string | null => this.inputProblems.get(toolCallId) ?? null;
     const prices = manifest.model?.prices ?? { input: 0, output: 0 };

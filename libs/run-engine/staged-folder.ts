@@ -16,7 +16,7 @@ const QUOTA_FULL =
   'Nothing was stored: the organization has reached its file quota. Delete files or ask for a larger quota.';
 
 const ARTIFACTS_FULL =
-  `Nothing was stored: the Thread has ${MAX_ARTIFACTS} files below artifacts/, as many as it can have. ` +
+  `Nothing was stored: a Thread can have at most ${MAX_ARTIFACTS} files below artifacts/. ` +
   'Ask the user to delete some.';
 
 /**

@@ -1,5 +1,5 @@
 import { FileRefused, HarnessError, type FolderFile, type ThreadFiles } from '#agents';
-import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, BOUNDS, distinctNames } from '#domain';
+import { ARTIFACTS_FOLDER, ATTACHMENTS_FOLDER, BOUNDS, distinctNamer } from '#domain';
 import {
   fileMetrics,
   BlobMissing,
@@ -10,7 +10,7 @@ import {
   type FileStore,
   type FolderRow,
 } from '#files';
-import { isDatabaseUnavailable } from '#platform';
+import { isDatabaseUnavailable, pauseIfLong } from '#platform';
 
 export const MAX_ARTIFACTS = BOUNDS.files.artifacts.value;
 
@@ -98,15 +98,18 @@ export class ThreadFolder implements ThreadFiles {
 }
 
 /** Returns the files of the rows, sorted by the path that the agent sees. The rows are ordered oldest first. */
-export function visibleFiles(rows: readonly FolderRow[]): FolderFile[] {
-  const placed = rows.flatMap((row) => (row.path === null ? [] : [toFile(row, row.path, false)]));
-  const beside = (['attachment', 'artifact'] as const).flatMap((kind) => {
-    const ofKind = rows.filter((row) => row.path === null && row.kind === kind);
-    const names = distinctNames(ofKind.map(({ name }) => name));
-    const folder = kind === 'attachment' ? ATTACHMENTS_FOLDER : ARTIFACTS_FOLDER;
-    return ofKind.map((row, i) => toFile(row, `${folder}/${names[i]}`, true));
-  });
-  return [...placed, ...beside].sort((a, b) => (a.path < b.path ? -1 : 1));
+export async function visibleFiles(rows: readonly FolderRow[]): Promise<FolderFile[]> {
+  const namers = { attachment: distinctNamer(), artifact: distinctNamer() };
+  const files: FolderFile[] = [];
+  for (const row of rows) {
+    // Normalizing a name takes up to 45 µs.
+    await pauseIfLong();
+    const folder = row.kind === 'attachment' ? ATTACHMENTS_FOLDER : ARTIFACTS_FOLDER;
+    files.push(
+      row.path === null ? toFile(row, `${folder}/${namers[row.kind](row.name)}`, true) : toFile(row, row.path, false),
+    );
+  }
+  return files.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
 function toFile({ id: fileId, mime_type: mimeType, size }: FolderRow, path: string, readOnly: boolean): FolderFile {

@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -36,8 +38,10 @@ export interface LimitedCommand {
   args: string[];
   /** The kind and the size of the limit. */
   text: string;
-  /** Removes the cgroup, if there is one. Call it when the process has ended. */
-  remove: () => void;
+  /** Removes the cgroup. Call it once the process has ended. */
+  remove: () => Promise<void>;
+  /** The same without waiting for other work, for the end of the tests. */
+  removeNow: () => void;
 }
 
 /** Returns whether limits of this kind can be set here. Makes a cgroup and starts a program in it to find out. */
@@ -46,7 +50,7 @@ export function canLimit(kind: LimitKind): boolean {
   const folder = makeCgroup(kind, 64 * MEBIBYTE);
   if (folder === undefined) return false;
   const { status } = spawnSync('sh', enter(folder, ['true']));
-  removeCgroup(folder);
+  removeCgroupNow(folder);
   return status === 0;
 }
 
@@ -58,16 +62,21 @@ export function limitMemory([node = '', ...args]: string[], limit: MemoryLimit):
   // In a cgroup, Node gives V8's heap the same part by default. It ignores RLIMIT_DATA.
   const command = [node, `--max-old-space-size=${Math.floor(bytes / 2 / MEBIBYTE)}`, ...args];
   const text = (more: number): string => `${kind}, ${mebibytes(bytes)}${more > 0 ? ` + ${mebibytes(more)}` : ''}`;
+  // Sets only the soft limit: children set their own, and the hard limit cannot be raised without a capability.
+  const alone = ['prlimit', `--data=${bytes + untouched}:`, ...command];
   if (kind === 'prlimit --data') {
-    // Sets only the soft limit: children set their own, and the hard limit cannot be raised without a capability.
-    const prlimit = [`--data=${bytes + untouched}:`, ...command];
-    return { program: 'prlimit', args: prlimit, text: text(untouched), remove: () => undefined };
+    const [program = '', ...rest] = alone;
+    return { program, args: rest, text: text(untouched), remove: () => Promise.resolve(), removeNow: () => undefined };
   }
   const folder = makeCgroup(kind, bytes + children);
   if (folder === undefined) throw new Error(`No ${kind} can be made.`);
   return {
-    ...{ program: 'sh', args: enter(folder, command), text: text(children) },
+    program: 'sh',
+    // A cgroup with room for children does not limit the process alone.
+    args: enter(folder, children > 0 ? alone : command),
+    text: text(children),
     remove: () => removeCgroup(folder),
+    removeNow: () => removeCgroupNow(folder),
   };
 }
 
@@ -105,13 +114,11 @@ const FILES = {
   },
 };
 
-let made = 0;
-
 /** Makes a cgroup with this limit. Returns its folder, or undefined if that is impossible. */
 function makeCgroup(kind: keyof typeof FILES, bytes: number): string | undefined {
   const { limit, swap, swapBytes } = FILES[kind];
   for (const parent of parentsOf(kind)) {
-    const folder = join(parent, `spool-test-${process.pid}-${++made}`);
+    const folder = join(parent, `spool-test-${process.pid}-${randomBytes(4).toString('hex')}`);
     // The flag never creates a file, because the parent may be an ordinary folder.
     const set = (file: string, value: number): void => writeFileSync(join(folder, file), String(value), { flag: 'r+' });
     try {
@@ -149,16 +156,26 @@ function parentsOf(kind: keyof typeof FILES): string[] {
 const REMOVE_TRIES = 1_000;
 const REMOVE_EVERY_MS = 5;
 
-/** Removes a cgroup. The kernel keeps it until all its processes have ended. Waits for that, even while this process ends. */
-function removeCgroup(folder: string): void {
-  for (let i = 1; ; i++) {
-    try {
-      return rmdirSync(folder);
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'ENOENT') return;
-      if (code !== 'EBUSY' || i === REMOVE_TRIES) throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, REMOVE_EVERY_MS);
-    }
+/** Removes a cgroup. The kernel keeps it until all its processes have ended, so this waits for that. */
+async function removeCgroup(folder: string): Promise<void> {
+  for (let i = 1; !isRemoved(folder, i === REMOVE_TRIES); i++) await sleep(REMOVE_EVERY_MS);
+}
+
+/** The same, for a process that ends. Blocks. */
+function removeCgroupNow(folder: string): void {
+  for (let i = 1; !isRemoved(folder, i === REMOVE_TRIES); i++)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, REMOVE_EVERY_MS);
+}
+
+/** Returns whether the folder is gone. Throws if it is busy at the last try. */
+function isRemoved(folder: string, isLast: boolean): boolean {
+  try {
+    rmdirSync(folder);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return true;
+    if (code !== 'EBUSY' || isLast) throw error;
+    return false;
   }
 }

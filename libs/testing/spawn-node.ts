@@ -66,7 +66,7 @@ export function spawnNode(
   }
   const end = (): void => {
     child.kill('SIGKILL');
-    limited?.remove();
+    limited?.removeNow();
   };
   const untrack = trackRunning({ what: `${script} (pid ${child.pid})`, end });
   let exit: Exit | undefined;
@@ -74,11 +74,12 @@ export function spawnNode(
   const exited = new Promise<Exit>((settle, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => settle({ code, signal }));
-  }).then((ended) => {
-    untrack();
-    limited?.remove();
-    return (exit = ended);
-  });
+  })
+    .then((ended) => (exit = ended))
+    .finally(async () => {
+      untrack();
+      await limited?.remove();
+    });
 
   const waitForLine = async (pattern: RegExp, timeoutMs = 15_000): Promise<RegExpExecArray> => {
     const printed = (): string => `It has printed:\n${output.slice(-4_000)}`;

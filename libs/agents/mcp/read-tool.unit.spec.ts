@@ -119,7 +119,7 @@ it.each<[object | null | string, string]>([
     'The input schema of "bad" has a property "x" that is not a schema.',
   ],
   [{ name: 'bad', ...withProperties('x') }, 'The input schema of "bad" has "properties" that are not an object.'],
-  [{ name: 'x'.repeat(1_025), inputSchema: object }, `The name "${'x'.repeat(100)}" has more than 1024 characters.`],
+  [{ name: 'x'.repeat(256), inputSchema: object }, `The name "${'x'.repeat(100)}" has more than 255 characters.`],
   [{ name: null, inputSchema: object }, 'Entry 3 of the list has no name.'],
   [{ name: '', inputSchema: object }, 'Entry 3 of the list has no name.'],
   [null, 'Entry 3 of the list has no name.'],

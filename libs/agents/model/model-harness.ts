@@ -1,5 +1,5 @@
 import type { LanguageModelV3Prompt, LanguageModelV3StreamPart } from '@ai-sdk/provider';
-import { pauseIfLong } from '#platform';
+import { ownTurn, pauseIfLong } from '#platform';
 import { NOTHING_ALLOWED, type Allowances } from '../allowances.ts';
 import type { Harness, RunContext, StepContext, StepEvent, Tool, TranscriptMessage } from '../harness.ts';
 import { Answer } from './answer.ts';
@@ -98,9 +98,12 @@ async function* modelStep(
     },
     server,
   });
+  const tools = toFunctionTools(context.tools);
+  // The package of the provider writes the request in one turn.
+  await ownTurn();
   const options = {
     prompt: await large.take(prompt),
-    tools: toFunctionTools(context.tools),
+    tools,
     ...callSettings(model, mayThink(model, context), tokensLeft),
     includeRawChunks: true,
   };

@@ -1,5 +1,6 @@
 import { BOUNDS } from '#domain';
 import { jsonWeight } from '../json-weight.ts';
+import { sum } from './estimate.ts';
 
 /** A JSON Schema or a part of one. It may have any shape. */
 type Schema = Readonly<Record<string, unknown>>;
@@ -10,17 +11,26 @@ const MAX_WEIGHT = BOUNDS.transcripts.schemaWeight.value;
 const MAX_PARTS = BOUNDS.transcripts.schemaParts.value;
 const MAX_LEVELS = BOUNDS.transcripts.schemaLevels.value;
 
-/** The weight (`json-weight.ts`) that is left for references and choices in the schemas of one request. */
+/**
+ * The weight (`json-weight.ts`) that references and choices may still add to the schemas of one request. A reference of a few
+ * bytes can repeat a large schema.
+ */
 export interface SchemaRoom {
   left: number;
 }
 
 export const newRoom = (): SchemaRoom => ({ left: MAX_WEIGHT });
 
-/** Subtracts the weight of a value from the room. Returns false if too little was left. */
-function takes(room: SchemaRoom, value: unknown): boolean {
-  room.left -= jsonWeight(value, room.left);
-  return room.left >= 0;
+/** Makes room for what the schema itself has. */
+function addOwnWeight(room: SchemaRoom, schema: Schema): void {
+  room.left += jsonWeight(schema, Infinity);
+}
+
+/** Takes the weight from the room. Returns false, and takes nothing, if too little is left. */
+function takes(room: SchemaRoom, weight: number): boolean {
+  if (weight > room.left) return false;
+  room.left -= weight;
+  return true;
 }
 
 /**
@@ -31,6 +41,7 @@ function takes(room: SchemaRoom, value: unknown): boolean {
  * `properties: {}` means an object without any.
  */
 export function toInputSchema(schema: Schema, room: SchemaRoom = newRoom()): Record<string, unknown> {
+  addOwnWeight(room, schema);
   const rest = Object.fromEntries(Object.entries(schema).filter(([keyword]) => !REFUSED_AT_ROOT.includes(keyword)));
   const choices = ['anyOf', 'oneOf', 'allOf'].flatMap((keyword) => listOf(schema[keyword]));
   if ('$ref' in schema) choices.push({ $ref: schema.$ref });
@@ -44,13 +55,15 @@ export function toInputSchema(schema: Schema, room: SchemaRoom = newRoom()): Rec
 /** Merges the properties of choices. A property with different schemas may match any of them. */
 function merged(choices: readonly Schema[], room: SchemaRoom): Record<string, unknown> {
   const found = new Map<string, Map<string, unknown>>();
+  let isFull = false;
   for (const choice of choices) {
-    if (room.left < 0) break;
     for (const [name, schema] of Object.entries(choice)) {
-      if (!takes(room, schema)) break;
+      isFull ||= !takes(room, 1 + jsonWeight(schema, room.left));
+      if (isFull) break;
       const known = found.get(name) ?? new Map<string, unknown>();
       found.set(name, known.set(JSON.stringify(schema), schema));
     }
+    if (isFull) break;
   }
   const entries = [...found].map(([name, known]) => {
     const [first, ...others] = known.values();
@@ -64,7 +77,8 @@ function merged(choices: readonly Schema[], room: SchemaRoom): Record<string, un
  * Resolves references, and leaves out what the subset cannot express and what exceeds the room.
  */
 export function toOpenApiSchema(schema: Schema, room: SchemaRoom = newRoom()): Record<string, unknown> | null {
-  const lowered = new Lowering(schema, room).lower(schema, []);
+  addOwnWeight(room, schema);
+  const lowered = new Lowering(schema, room).lower(schema, []) ?? {};
   return Object.keys(fieldsOf(lowered.properties)).length > 0 ? lowered : null;
 }
 
@@ -79,38 +93,47 @@ const FORMATS: Readonly<Record<string, readonly unknown[]>> = {
 
 class Lowering {
   private parts = 0;
+  private isFull = false;
 
   constructor(
     private readonly root: Schema,
     private readonly room: SchemaRoom,
   ) {}
 
-  /** `path` has the reference of each level above, undefined for a level without one. */
-  lower(part: unknown, path: readonly unknown[]): Record<string, unknown> {
-    const { $ref, ...schema } = fieldsOf(part);
-    const isRecursive = $ref !== undefined && path.includes($ref);
+  /** `path` has the reference of each level above, undefined for a level without one. Returns null for what exceeds the room. */
+  lower(part: unknown, path: readonly unknown[]): Record<string, unknown> | null {
+    const given = fieldsOf(part);
+    // Ends at the first part that exceeds the room. Otherwise weighing the other parts would take long.
+    this.isFull ||= !takes(this.room, ownWeight(given, this.room.left));
+    if (this.isFull) return null;
+    const isRecursive = given.$ref !== undefined && path.includes(given.$ref);
     if (++this.parts > MAX_PARTS || path.length > MAX_LEVELS || isRecursive) return { type: 'object' };
-    if (!takes(this.room, [$ref, ownParts(schema)])) return { type: 'object' };
+    const { $ref, ...schema } = given;
     const below = [...path, $ref];
     if ($ref !== undefined) return this.lower({ ...resolved({ $ref }, this.root), ...schema }, below);
     const allOf = listOf(schema.allOf).map((one) => resolved(one, this.root));
     if (allOf.length > 0) {
-      const isTaken = allOf.every((one) => takes(this.room, ownParts(one)));
-      return isTaken ? this.lower(joined(schema, allOf), below) : { type: 'object' };
+      this.isFull ||= !allOf.every((one) => takes(this.room, ownWeight(one, this.room.left)));
+      return this.isFull ? null : this.lower(joined(schema, allOf), below);
     }
     const said = Object.fromEntries(KEPT.flatMap((keyword) => (keyword in schema ? [[keyword, schema[keyword]]] : [])));
-    const types = [...new Set([schema.type].flat())].filter((type) => typeof type === 'string');
+    const types = [...new Set([schema.type].flat())].filter(isType);
     const choices = choicesOf(schema, types);
     const canBeNull = choices.some(isNull) || types.includes('null') || schema.nullable === true;
     const nullable = canBeNull ? { nullable: true } : {};
     const others = choices.filter((choice) => !isNull(choice));
     if (others.length > 1) {
       const description = 'description' in said ? { description: said.description } : {};
-      return { ...description, ...nullable, anyOf: others.map((choice) => this.lower(choice, below)) };
+      return { ...description, ...nullable, anyOf: this.lowerAll(others, below) };
     }
     if (others.length === 1) return { ...this.lower(others[0], below), ...said, ...nullable };
     const type = types.find((one) => one !== 'null') ?? impliedType(schema);
     return { ...said, ...nullable, type, ...this.detailsOf(type, schema, below) };
+  }
+
+  private lowerAll(parts: readonly unknown[], path: readonly unknown[]): Record<string, unknown>[] {
+    const lowered = parts.map((part) => this.lower(part, path)).filter((one) => one !== null);
+    return lowered.length > 0 ? lowered : [{ type: 'object' }];
   }
 
   private detailsOf(type: string, schema: Schema, path: readonly unknown[]): Schema {
@@ -119,13 +142,13 @@ class Lowering {
     if (type === 'array') {
       const [first] = [...listOf(schema.items), ...listOf(schema.prefixItems)];
       const items = first ?? schema.items ?? { type: 'string' };
-      return { items: this.lower(items, path) };
+      return { items: this.lower(items, path) ?? { type: 'object' } };
     }
     if (type === 'object') {
-      const properties = Object.entries(fieldsOf(schema.properties)).map(([name, one]) => [
-        name,
-        this.lower(one, path),
-      ]);
+      const properties = Object.entries(fieldsOf(schema.properties)).flatMap(([name, one]) => {
+        const lowered = this.lower(one, path);
+        return lowered === null ? [] : [[name, lowered] as const];
+      });
       if (properties.length === 0) return {};
       const names = new Set<unknown>(properties.map(([name]) => name));
       const required = listOf(schema.required).filter((name) => names.has(name));
@@ -149,10 +172,13 @@ function choicesOf(schema: Schema, types: readonly string[]): unknown[] {
   return named.length > 1 ? named.map((type) => ({ ...schema, type, description: undefined })) : [];
 }
 
-/** Returns the parts of a schema that lowering reads, without nested schemas. */
-function ownParts(schema: Schema): unknown[] {
-  const { properties, description, required, enum: values, const: value } = schema;
-  return [Object.keys(schema), Object.keys(fieldsOf(properties)), description, required, values, value];
+/** Returns the weight of what lowering reads of a schema, without the schemas in it. At most that of the whole schema. */
+function ownWeight(schema: Schema, most: number): number {
+  const { $ref, properties, description, required, enum: values, const: value } = schema;
+  const lists = [schema.type, schema.anyOf, schema.oneOf, schema.allOf, schema.items, schema.prefixItems];
+  const names = Object.keys(schema).length + Object.keys(fieldsOf(properties)).length;
+  const read = [$ref, description, required, values, value].filter((one) => one !== undefined);
+  return 1 + names + sum(lists.map((list) => listOf(list).length)) + sum(read.map((one) => jsonWeight(one, most)));
 }
 
 /** Returns the schema combined with the requirements of the others. Earlier schemas take precedence. */
@@ -160,11 +186,14 @@ function joined({ allOf: _, ...schema }: Schema, others: readonly Schema[]): Sch
   const all = [schema, ...others];
   const lastFirst = all.toReversed();
   return {
-    ...(Object.assign({}, ...lastFirst) as Schema),
-    properties: Object.assign({}, ...lastFirst.map(({ properties }) => fieldsOf(properties))) as Schema,
+    ...assigned(lastFirst),
+    properties: assigned(lastFirst.map(({ properties }) => fieldsOf(properties))),
     required: [...new Set(all.flatMap(({ required }) => listOf(required)))],
   };
 }
+
+/** Returns the fields of all, the last of each name. Unlike `Object.assign`, it keeps a field `__proto__`. */
+const assigned = (all: readonly Schema[]): Schema => Object.fromEntries(all.flatMap((one) => Object.entries(one)));
 
 function impliedType(schema: Schema): string {
   if ('properties' in schema) return 'object';
@@ -188,6 +217,8 @@ function resolved(part: unknown, root: Schema): Schema {
   return fieldsOf(target);
 }
 
+const TYPES: readonly unknown[] = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'];
+const isType = (type: unknown): type is string => TYPES.includes(type);
 const isNull = (schema: unknown): boolean => fieldsOf(schema).type === 'null';
 const fieldsOf = (value: unknown): Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Schema) : {};

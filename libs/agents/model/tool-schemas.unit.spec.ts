@@ -107,11 +107,42 @@ it.each<[what: string, schema: Schema]>([
       ...property({ allOf: Array(1_500).fill({ $ref: '#/$defs/wide' }) }),
     },
   ],
+  [
+    'a long list of types behind many references',
+    {
+      $defs: { long: { type: ['null', ...Array(8_000).fill('string')] } },
+      properties: Object.fromEntries(Array.from({ length: 2_400 }, (_, i) => [`p${i}`, { $ref: '#/$defs/long' }])),
+    },
+  ],
 ])('reads of %s no more than there is room for', (_what, schema) => {
   const room = newRoom();
-  const [read, lowered] = [toInputSchema({ type: 'object', ...schema }, room), toOpenApiSchema(schema, room)];
+  const whole = { type: 'object', ...schema };
+  const [read, lowered] = [toInputSchema(whole, room), toOpenApiSchema(whole, room)];
   expect(JSON.stringify([read, lowered]).length).toBeLessThan(5_000_000);
-  expect(room.left).toBeLessThan(0);
+  // All the room was used, except what the next part would have taken.
+  expect(room.left).toBeLessThan(2 * JSON.stringify(whole).length);
+});
+
+it('reads 1,000 schemas without references whole, in one room', () => {
+  const room = newRoom();
+  const fields = Array.from({ length: 20 }, (_, i) => [`p${i}`, { type: 'string', description: 'x'.repeat(64) }]);
+  const schema = { type: 'object', properties: Object.fromEntries(fields) as Schema, required: ['p0'] };
+  for (let i = 0; i < 1_000; i++) expect(toOpenApiSchema(schema, room)).toEqual(schema);
+  expect(room.left).toBeGreaterThanOrEqual(newRoom().left);
+});
+
+it('leaves out properties that exceed the room, and their names from those that are required', () => {
+  const long = { $ref: '#/$defs/long' };
+  const $defs = { long: { type: 'string', description: 'x'.repeat(4_000_000) } };
+  const schema = { type: 'object', properties: { a: text, b: long, c: long }, required: ['a', 'c'], $defs };
+  const lowered = toOpenApiSchema(schema);
+  expect(Object.keys(lowered?.properties as Schema)).toEqual(['a', 'b']);
+  expect(lowered?.required).toEqual(['a']);
+});
+
+it('keeps a property __proto__ of combined schemas', () => {
+  const allOf = [JSON.parse('{"properties":{"__proto__":{"type":"number"}}}') as Schema];
+  expect(JSON.stringify(toOpenApiSchema({ type: 'object', allOf }))).toContain('"__proto__"');
 });
 
 it('returns null for a tool without input', () => {
