@@ -26,8 +26,8 @@ export interface ApplyParts {
 }
 
 /**
- * Creates or updates the agents of an organization from their manifests, all or none. Throws AdminRefused if a manifest is invalid,
- * two share a name, two agents have the name, or an agent is not at the expected version.
+ * Creates or updates the agents of an organization from their manifests, all or none. Throws AdminRefused if a manifest is
+ * invalid or names something that this installation does not allow, two share a name, two agents have the name, or an agent is not at the expected version.
  */
 export async function applyManifests(
   parts: ApplyParts,
@@ -36,6 +36,7 @@ export async function applyManifests(
 ): Promise<{ agents: AppliedManifest[] }> {
   const manifests = await readManifests(parts.harnesses, body.manifests);
   refuseSameNames(manifests);
+  await refuseNotAllowed(parts.agents, manifests);
   // Read before any change, so that a failure changes nothing.
   const readiness = await Promise.all(manifests.map((manifest) => parts.agents.readiness(manifest)));
   const applied = await audited(parts.pool, actor, async (client, note) => {
@@ -87,6 +88,13 @@ function refuseSameNames(manifests: readonly AgentManifest[]): void {
   const repeated = names.find((name, i) => names.indexOf(name) !== i);
   if (repeated !== undefined)
     throw new AdminRefused('invalid_request', `Two manifests have the name ${JSON.stringify(repeated)}.`);
+}
+
+/** An Agent that names such things would only fail later. */
+async function refuseNotAllowed(agents: AgentCatalogue, manifests: readonly AgentManifest[]): Promise<void> {
+  const found = await Promise.all(manifests.map((manifest) => agents.notAllowed(manifest)));
+  const problems = found.flatMap((details, i) => details.map((detail) => `manifests.${i}.${detail}`));
+  if (problems.length > 0) throw new AdminRefused('invalid_request', problems.join('; '));
 }
 
 interface Plan {

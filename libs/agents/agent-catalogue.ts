@@ -87,6 +87,11 @@ export class AgentCatalogue {
     return this.readinessCheck.of(manifest);
   }
 
+  /** Returns what the manifest names although this installation does not allow it: `PATH: MESSAGE`. */
+  notAllowed(manifest: AgentManifest): Promise<string[]> {
+    return this.readinessCheck.notAllowed(manifest);
+  }
+
   /** Returns what it lacks and can run without: optional tool servers whose secrets are missing. */
   warnings(manifest: AgentManifest): Promise<readonly ReadinessIssue[]> {
     return this.readinessCheck.warnings(manifest);

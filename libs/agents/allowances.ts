@@ -9,6 +9,7 @@ type Env = Record<string, string | undefined>;
 export interface Allowances {
   /** The variables of the process. */
   env: Env;
+  /** Names of variables, and endings: `*_API_KEY`. */
   variables: readonly string[];
   /** Files that may be named, and folders of such files. */
   files: readonly string[];
@@ -33,7 +34,7 @@ export const NOTHING_ALLOWED: Allowances = {
 export function allowancesOf(config: Config, env: Env): Allowances {
   return {
     env,
-    variables: parseList(config.MANIFEST_VARIABLES).filter((name) => !isOwnVariable(name, SETTINGS)),
+    variables: parseList(config.MANIFEST_VARIABLES),
     files: parseList(config.MANIFEST_FILES),
     ownFiles: ownFiles(config, env),
     commands: parseList(config.TOOL_SERVER_COMMANDS),
@@ -67,7 +68,7 @@ function ownFiles({ DATA_DIR, BLOB_URL, DATABASE_URL, QUEUE_URL, REDIS_URL }: Co
   return [...new Set([DATA_DIR, ...blobs, ...named, ...keys, ...home].map((file) => resolve(file)))];
 }
 
-/** A manifest names something that the installation does not allow. `message` is one sentence for operators. */
+/** A manifest names something that the installation does not allow. `message` is one sentence for operators, without `;`. */
 export class NotAllowed extends Error {
   override name = 'NotAllowed';
 }
@@ -77,10 +78,11 @@ export function allowedCommand(command: string, { commands }: Allowances): strin
   const found = commands.find((path) => path === command || basename(path) === command);
   if (found !== undefined) return found;
   const name = JSON.stringify(command.slice(0, 100));
-  throw new NotAllowed(`The command ${name} is not allowed; add its absolute path to TOOL_SERVER_COMMANDS.`);
+  throw new NotAllowed(`The command ${name} is not allowed: add its absolute path to TOOL_SERVER_COMMANDS.`);
 }
 
 /** Throws NotAllowed. */
 export function requireNetwork({ network }: Allowances): void {
-  if (!network) throw new NotAllowed('Tool servers may not have the network; set TOOL_SERVER_NETWORK=on to allow it.');
+  if (!network)
+    throw new NotAllowed('Tool servers have no network here: set TOOL_SERVER_NETWORK=on to give them the worker’s.');
 }

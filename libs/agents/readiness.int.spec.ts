@@ -81,14 +81,19 @@ it.each([
   [
     'a variable that is not listed',
     { env: 'OTHER' },
-    'The variable OTHER is not allowed; add it to MANIFEST_VARIABLES.',
+    'The variable OTHER is not allowed: add it to MANIFEST_VARIABLES.',
   ],
-  ['a setting', { env: 'DATABASE_URL' }, 'The variable DATABASE_URL belongs to the service; no manifest may name it.'],
+  [
+    'an ending that is not listed',
+    { env: 'OTHER_API_TOKEN' },
+    'The variable OTHER_API_TOKEN is not allowed: add it to MANIFEST_VARIABLES.',
+  ],
+  ['a setting', { env: 'DATABASE_URL' }, 'The variable DATABASE_URL belongs to the service: no manifest may name it.'],
   ['the credentials of S3', { env: 'AWS_SECRET_ACCESS_KEY' }, /belongs to the service/],
   [
     'a file that is not listed',
     { file: '/etc/passwd' },
-    /: The file \/etc\/passwd is not allowed; add it or its folder to/,
+    /: The file \/etc\/passwd is not allowed: add it or its folder to/,
   ],
 ])('lacks what manifests may not name: %s', async (_what, apiKey, why) => {
   const check = makeCheck({ OTHER: CANARY, DATABASE_URL: CANARY, AWS_SECRET_ACCESS_KEY: CANARY });
@@ -123,8 +128,8 @@ it('lacks programs and networks that the installation does not give', async () =
   const allowedHere = { name: 'b', command: 'x' };
   const issues = await makeCheck().of(manifest({ toolServers: [server, allowedHere] }));
   expect(issues.map(({ detail }) => detail)).toEqual([
-    'toolServers.0.command: The command "/bin/sh" is not allowed; add its absolute path to TOOL_SERVER_COMMANDS.',
-    'toolServers.0.network: Tool servers may not have the network; set TOOL_SERVER_NETWORK=on to allow it.',
+    'toolServers.0.command: The command "/bin/sh" is not allowed: add its absolute path to TOOL_SERVER_COMMANDS.',
+    'toolServers.0.network: Tool servers have no network here: set TOOL_SERVER_NETWORK=on to give them the worker’s.',
   ]);
   const optional = manifest({ toolServers: [{ ...server, required: false }] });
   expect(await makeCheck().of(optional)).toEqual([]);

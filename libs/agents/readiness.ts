@@ -7,6 +7,10 @@ import { optionalSecrets, requiredSecrets, resolveSecret, SecretMissing, type Pl
 /** It is asked before each message. A secret that has come, or gone, is seen within this time. */
 const FRESH_MS = 2_000;
 
+/** The kinds of problems with secrets that are reported. */
+type Problems = readonly (typeof SecretMissing | typeof NotAllowed)[];
+const ANY: Problems = [SecretMissing, NotAllowed];
+
 export interface ReadinessCheckOptions {
   harnesses: Harnesses;
   allowances: Allowances;
@@ -39,6 +43,17 @@ export class ReadinessCheck {
     return [...(await this.issuesOf(optionalSecrets(manifest), message)), ...this.refusedServers(manifest, false)];
   }
 
+  /** Returns what the manifest names although this installation does not allow it: `PATH: MESSAGE`. */
+  async notAllowed(manifest: AgentManifest): Promise<string[]> {
+    const secrets = [...requiredSecrets(manifest), ...optionalSecrets(manifest)];
+    const issues = [
+      ...(await this.issuesOf(secrets, '', [NotAllowed])),
+      ...this.refusedServers(manifest, true),
+      ...this.refusedServers(manifest, false),
+    ];
+    return issues.map(({ detail }) => detail);
+  }
+
   private async find(manifest: AgentManifest): Promise<ReadinessIssue[]> {
     const secrets = await this.issuesOf(requiredSecrets(manifest), 'a credential is missing');
     const missing = [...secrets, ...this.refusedServers(manifest, true)];
@@ -58,18 +73,17 @@ export class ReadinessCheck {
     return [...wrong, ...missing, ...(wrong.length > 0 ? [] : await harness.readiness(manifest))];
   }
 
-  private async issuesOf(secrets: PlacedSecret[], message: string): Promise<ReadinessIssue[]> {
-    return (await Promise.all(secrets.map((secret) => this.issueOf(secret, message)))).flat();
-  }
-
-  private async issueOf({ path, reference }: PlacedSecret, message: string): Promise<ReadinessIssue[]> {
-    try {
-      await resolveSecret(reference, this.options.allowances);
-      return [];
-    } catch (error) {
+  private async issuesOf(secrets: PlacedSecret[], message: string, of: Problems = ANY): Promise<ReadinessIssue[]> {
+    const found = secrets.map(async ({ path, reference }): Promise<ReadinessIssue[]> => {
+      const error = await resolveSecret(reference, this.options.allowances).then(
+        () => null,
+        (reason: unknown) => reason,
+      );
+      if (error === null) return [];
       if (!(error instanceof SecretMissing || error instanceof NotAllowed)) throw error;
-      return [{ message, detail: `${path}: ${error.message}` }];
-    }
+      return of.some((kind) => error instanceof kind) ? [{ message, detail: `${path}: ${error.message}` }] : [];
+    });
+    return (await Promise.all(found)).flat();
   }
 
   /** Finds programs that this installation does not start, and networks that it does not give. */

@@ -1,7 +1,7 @@
 import { open, realpath, type FileHandle } from 'node:fs/promises';
 import { constants } from 'node:fs';
 import { sep } from 'node:path';
-import { isOwnVariable } from '#platform';
+import { isOwnVariable, listsVariable } from '#platform';
 import { NotAllowed, SETTINGS, type Allowances } from './allowances.ts';
 import type { AgentManifest, SecretReference } from './manifest.ts';
 
@@ -31,10 +31,10 @@ export async function resolveSecret(reference: SecretReference, allowances: Allo
 const trimLineEnd = (secret: string): string => secret.replace(/[\r\n]+$/, '');
 
 function requireVariable(name: string, { variables }: Allowances): void {
-  if (variables.includes(name)) return;
   if (isOwnVariable(name, SETTINGS))
-    throw new NotAllowed(`The variable ${name} belongs to the service; no manifest may name it.`);
-  throw new NotAllowed(`The variable ${name} is not allowed; add it to MANIFEST_VARIABLES.`);
+    throw new NotAllowed(`The variable ${name} belongs to the service: no manifest may name it.`);
+  if (listsVariable(variables, name)) return;
+  throw new NotAllowed(`The variable ${name} is not allowed: add it to MANIFEST_VARIABLES.`);
 }
 
 async function readSecret(file: string, allowances: Allowances): Promise<string> {
@@ -61,13 +61,13 @@ async function readSecret(file: string, allowances: Allowances): Promise<string>
 
 /** Resolves links and `..` of a path. Throws NotAllowed, and errors of the file system. */
 async function allowedFile(file: string, { files, ownFiles }: Allowances): Promise<string> {
-  const refused = new NotAllowed(`The file ${file} is not allowed; add it or its folder to MANIFEST_FILES.`);
+  const refused = new NotAllowed(`The file ${file} is not allowed: add it or its folder to MANIFEST_FILES.`);
   // Checked before the file is opened, so that the error does not tell whether another file exists.
   if (!files.some((path) => isWithin(file, path)) || file.split('/').includes('..')) throw refused;
   const real = await realpath(file);
   const [allowed, own] = await Promise.all([realPaths(files), realPaths([...ownFiles, '/proc', '/sys', '/dev'])]);
   if (own.some((path) => isWithin(real, path)))
-    throw new NotAllowed(`The file ${file} belongs to the service; no manifest may name it.`);
+    throw new NotAllowed(`The file ${file} belongs to the service: no manifest may name it.`);
   if (!allowed.some((path) => isWithin(real, path))) throw refused;
   return real;
 }

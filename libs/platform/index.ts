@@ -3,6 +3,7 @@ export * from './process/byte-budget.ts';
 export { configSchema, type Config } from './process/config.ts';
 export {
   isOwnVariable,
+  listsVariable,
   parseFolders,
   parseList,
   parseSigningKeys,

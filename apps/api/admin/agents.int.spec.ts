@@ -212,17 +212,36 @@ describe('access to an agent', () => {
   });
 });
 
+test('refuses manifests that name what this installation does not allow, and stores nothing', async () => {
+  const name = newName();
+  const model = { provider: 'openai-compatible', name: 'm', baseUrl: 'https://x', apiKey: { env: 'DATABASE_URL' } };
+  const optional = { required: false, headers: { Cookie: { file: '/etc/passwd' } } };
+  const toolServers = [
+    { name: 'web', url: 'https://x', ...optional },
+    { name: 'shell', command: 'sh', network: true },
+  ];
+  const manifests = [manifestOf(newName()), manifestOf(name, { harness: { name: 'model' }, model, toolServers })];
+  const [code, message] = await admin.refused('applyManifests', { body: bodyOf(manifests) });
+  expect(code).toBe('invalid_request');
+  expect(message.split('; ')).toEqual([
+    'manifests.1.model.apiKey: The variable DATABASE_URL belongs to the service: no manifest may name it.',
+    'manifests.1.toolServers.0.headers.Cookie: The file /etc/passwd is not allowed: add it or its folder to MANIFEST_FILES.',
+    'manifests.1.toolServers.1.command: The command "sh" is not allowed: add its absolute path to TOOL_SERVER_COMMANDS.',
+    'manifests.1.toolServers.1.network: Tool servers have no network here: set TOOL_SERVER_NETWORK=on to give them the worker’s.',
+  ]);
+  expect(await named(name)).toEqual([]);
+});
+
 test('shows missing optional credentials of an Agent as warnings, and its tool policies', async () => {
   const tools = [{ pattern: 'web__*', policy: 'ask' }];
-  const web = { name: 'web', url: 'https://x', headers: { Cookie: { env: 'THERE_IS_NO_COOKIE' } }, required: false };
+  const web = { name: 'web', url: 'https://x', headers: { Cookie: { env: 'ABSENT_API_KEY' } }, required: false };
   const { agentId } = await applyOne(manifestOf(newName(), { tools, toolServers: [web] }));
   expect(await get(agentId!)).toMatchObject({
     readiness: [],
     warnings: [
       {
         message: 'a tool server that is not required has no credential',
-        detail:
-          'toolServers.0.headers.Cookie: The variable THERE_IS_NO_COOKIE is not allowed; add it to MANIFEST_VARIABLES.',
+        detail: 'toolServers.0.headers.Cookie: The variable ABSENT_API_KEY is not set, or is empty.',
       },
     ],
     toolPolicies: tools,

@@ -24,14 +24,19 @@ const split = (text: string): string[] =>
 
 const isPlainPath = (path: string): boolean => isAbsolute(path) && normalize(path) === path && !/[\0\n]/.test(path);
 
-/** Parses names of variables, separated by commas. */
+/** Parses names of variables, separated by commas. `*_API_KEY` stands for all names that end in `_API_KEY`. */
 export const variableNames = (fallback: string) =>
   z
     .string()
     .default(fallback)
-    .refine((text) => split(text).every((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)), {
-      message: 'must be names of variables, separated by commas',
+    .refine((text) => split(text).every((name) => /^(\*_[A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_]*)$/.test(name)), {
+      message: 'must be names of variables, or *_ and an ending, separated by commas',
     });
+
+/** Returns whether a list of `variableNames` has the name. */
+export function listsVariable(list: readonly string[], name: string): boolean {
+  return list.some((entry) => (entry.startsWith('*') ? name.endsWith(entry.slice(1)) : name === entry));
+}
 
 /** Parses absolute paths, separated by commas. */
 export const pathList = z

@@ -297,9 +297,9 @@ const agents = {
     'localhost:11434,10.1.0.0/16',
   ),
   MANIFEST_VARIABLES: all(
-    'Environment variables that manifests may name, separated by commas (docs/manifests.md). ' +
-      'The API and workers need the same value. Settings and variables of the service are refused.',
-    variableNames('ANTHROPIC_API_KEY,OPENAI_API_KEY').superRefine(refuseOwnVariables),
+    'Environment variables that manifests may name, separated by commas; *_X stands for all that end in _X ' +
+      '(docs/manifests.md). The API and workers need the same value.',
+    variableNames('*_API_KEY').superRefine(refuseOwnVariables),
   ),
   MANIFEST_FILES: all(
     'Files, and folders of files, that manifests may name: absolute paths, separated by commas. Unset: none. ' +

@@ -56,6 +56,7 @@ describe('configuration', () => {
     [{ MANIFEST_VARIABLES: 'A,DATABASE_URL' }, /MANIFEST_VARIABLES: DATABASE_URL belongs to the service/],
     [{ MANIFEST_VARIABLES: 'QUEUE_URL_FILE' }, /MANIFEST_VARIABLES: QUEUE_URL_FILE belongs to the service/],
     [{ MANIFEST_VARIABLES: 'AWS_SECRET_ACCESS_KEY' }, /AWS_SECRET_ACCESS_KEY belongs to the service/],
+    [{ MANIFEST_VARIABLES: '*' }, /MANIFEST_VARIABLES: must be names of variables, or \*_ and an ending/],
     [{ MANIFEST_FILES: '/run/../etc' }, /MANIFEST_FILES: must be absolute paths/],
     [{ TOOL_SERVER_COMMANDS: 'npx' }, /TOOL_SERVER_COMMANDS: must be absolute paths/],
     [{ TOOL_SERVER_FOLDERS: '/' }, /TOOL_SERVER_FOLDERS: must be absolute paths/],
