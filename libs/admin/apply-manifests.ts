@@ -93,7 +93,9 @@ function refuseSameNames(manifests: readonly AgentManifest[]): void {
 /** An Agent that names such things would only fail later. */
 async function refuseNotAllowed(agents: AgentCatalogue, manifests: readonly AgentManifest[]): Promise<void> {
   const found = await Promise.all(manifests.map((manifest) => agents.notAllowed(manifest)));
-  const problems = found.flatMap((details, i) => details.map((detail) => `manifests.${i}.${detail}`));
+  const problems = found.flatMap((parts, i) =>
+    parts.map(({ path, error }) => `manifests.${i}.${path}: ${error.message}`),
+  );
   if (problems.length > 0) throw new AdminRefused('invalid_request', problems.join('; '));
 }
 

@@ -17,7 +17,8 @@ export async function checkSandbox(
   { TOOL_SERVER_COMMANDS }: Pick<Config, 'TOOL_SERVER_COMMANDS'>,
 ): Promise<Found> {
   const { rows } = await pool.query<Row>(
-    `select holder, sandbox from workers where seen_at > now() - interval '10 seconds' order by holder`,
+    // Also before the migration that adds the column `sandbox`.
+    `select holder, to_jsonb(workers) -> 'sandbox' as sandbox from workers where seen_at > now() - interval '10 seconds' order by holder`,
   );
   const isAllowed = TOOL_SERVER_COMMANDS !== undefined;
   const problems = rows.flatMap(({ holder, sandbox }) =>

@@ -7,9 +7,9 @@ import { readMigrations, readRole } from '#event-store';
 import type { BlobKeeper } from '#files';
 import { isRedisUrl, parseRedisAddress, readVersion, redisUrlOf } from '#platform';
 import { askRedis } from './ask-redis.ts';
+import { checkAgents } from './check-agents.ts';
 import { checkSandbox } from './check-sandbox.ts';
 import type { QueueParts } from './read-queue.ts';
-import { AdminReader } from './reader.ts';
 
 export interface DoctorParts extends QueueParts {
   blobs: BlobKeeper;
@@ -34,7 +34,7 @@ const CHECKS: Record<string, (parts: DoctorParts) => Promise<Found>> = {
   workers: checkWorkers,
   disk: checkDisk,
   blobs: checkBlobs,
-  agents: checkAgents,
+  agents: ({ pool, agents, config }) => checkAgents(pool, agents, config),
   sandbox: ({ pool, config }) => checkSandbox(pool, config),
 };
 
@@ -171,21 +171,4 @@ async function checkBlobs({ blobs }: DoctorParts): Promise<Found> {
   const { key, size } = await blobs.put(Readable.from([Buffer.from('spool')]), { maxBytes: 5, claimWithinMs: 60_000 });
   await blobs.discard([key]);
   return size === 5 ? ok('Blobs can be stored and deleted.') : failed('The stored size differs from the size sent.');
-}
-
-const LOOKED_AT = 100;
-
-async function checkAgents({ pool, agents }: DoctorParts): Promise<Found> {
-  const found = await new AdminReader(pool).agents({ deleted: false, limit: LOOKED_AT });
-  const unready: string[] = [];
-  for (const { id, name, published, liveVersion } of found) {
-    if (!published || liveVersion === null) continue;
-    const manifest = await agents.version(id, liveVersion);
-    const problems =
-      manifest === null ? [] : [...(await agents.readiness(manifest)), ...(await agents.warnings(manifest))];
-    if (problems.length > 0) unready.push(`${name} (${id}): ${problems.map(({ detail }) => detail).join('; ')}`);
-  }
-  if (unready.length > 0)
-    return warning(`Published Agents that cannot run here, or lack tools: ${unready.join(' · ')}`);
-  return ok(`All published Agents can run here${found.length === LOOKED_AT ? `, of the newest ${LOOKED_AT}` : ''}.`);
 }

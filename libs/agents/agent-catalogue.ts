@@ -4,7 +4,7 @@ import { BY_KEY, namedStatement, PolicyCache, rethrowUnavailable, type PolicyWat
 import { NOTHING_ALLOWED, type Allowances } from './allowances.ts';
 import type { Harnesses, ReadinessIssue } from './harness.ts';
 import { agentManifestSchema, type AgentManifest } from './manifest.ts';
-import { ReadinessCheck } from './readiness.ts';
+import { ReadinessCheck, type NotAllowedPart } from './readiness.ts';
 import { findToolWarnings } from './tool-warnings.ts';
 
 const FIND_AGENT = namedStatement(import.meta.dirname, 'find-agent.sql');
@@ -87,8 +87,8 @@ export class AgentCatalogue {
     return this.readinessCheck.of(manifest);
   }
 
-  /** Returns what the manifest names although this installation does not allow it: `PATH: MESSAGE`. */
-  notAllowed(manifest: AgentManifest): Promise<string[]> {
+  /** Returns what the manifest names although this installation does not allow it. */
+  notAllowed(manifest: AgentManifest): Promise<NotAllowedPart[]> {
     return this.readinessCheck.notAllowed(manifest);
   }
 

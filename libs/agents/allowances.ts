@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
-import { basename, join, resolve } from 'node:path';
+import { basename, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { configSchema, isOwnVariable, parseList, type Config } from '#platform';
 
@@ -71,6 +71,20 @@ function ownFiles({ DATA_DIR, BLOB_URL, DATABASE_URL, QUEUE_URL, REDIS_URL }: Co
 /** A manifest names something that the installation does not allow. `message` is one sentence for operators, without `;`. */
 export class NotAllowed extends Error {
   override name = 'NotAllowed';
+
+  /** `needs` is null for what no setting can allow. */
+  constructor(
+    message: string,
+    readonly needs: AllowingSetting | null = null,
+  ) {
+    super(message);
+  }
+}
+
+/** The setting that would allow it, and the entry to add to it. */
+export interface AllowingSetting {
+  setting: 'MANIFEST_VARIABLES' | 'MANIFEST_FILES' | 'TOOL_SERVER_COMMANDS' | 'TOOL_SERVER_NETWORK';
+  entry: string;
 }
 
 /** Returns the path of a program, by its path or by the last part of it. Throws NotAllowed. */
@@ -78,11 +92,18 @@ export function allowedCommand(command: string, { commands }: Allowances): strin
   const found = commands.find((path) => path === command || basename(path) === command);
   if (found !== undefined) return found;
   const name = JSON.stringify(command.slice(0, 100));
-  throw new NotAllowed(`The command ${name} is not allowed: add its absolute path to TOOL_SERVER_COMMANDS.`);
+  throw new NotAllowed(`The command ${name} is not allowed: add its absolute path to TOOL_SERVER_COMMANDS.`, {
+    setting: 'TOOL_SERVER_COMMANDS',
+    entry: isAbsolute(command) ? command : `/path/to/${command}`,
+  });
 }
 
 /** Throws NotAllowed. */
 export function requireNetwork({ network }: Allowances): void {
-  if (!network)
-    throw new NotAllowed('Tool servers have no network here: set TOOL_SERVER_NETWORK=on to give them the worker’s.');
+  if (network) return;
+  const needs = { setting: 'TOOL_SERVER_NETWORK', entry: 'on' } as const;
+  throw new NotAllowed(
+    'Tool servers have no network here: set TOOL_SERVER_NETWORK=on to give them the worker’s.',
+    needs,
+  );
 }

@@ -1,4 +1,5 @@
 export * from './agent-catalogue.ts';
+export type { AllowingSetting } from './allowances.ts';
 export { AgentsModule, HARNESSES } from './agents.module.ts';
 export { checkAgent, wouldRun, type CheckRow } from './check/check-agent.ts';
 export * from './echo/echo-commands.ts';

@@ -1,15 +1,19 @@
 import { allowedCommand, NotAllowed, requireNetwork, type Allowances } from './allowances.ts';
 import type { Harnesses, ReadinessIssue } from './harness.ts';
-import type { AgentManifest } from './manifest.ts';
+import type { AgentManifest, SecretReference } from './manifest.ts';
 import { issueText } from './manifest-issues.ts';
 import { optionalSecrets, requiredSecrets, resolveSecret, SecretMissing, type PlacedSecret } from './secrets.ts';
 
 /** It is asked before each message. A secret that has come, or gone, is seen within this time. */
 const FRESH_MS = 2_000;
 
-/** The kinds of problems with secrets that are reported. */
-type Problems = readonly (typeof SecretMissing | typeof NotAllowed)[];
-const ANY: Problems = [SecretMissing, NotAllowed];
+/** A part of a manifest that the installation does not allow. */
+export interface NotAllowedPart {
+  path: string;
+  error: NotAllowed;
+}
+
+type ToolServerInput = AgentManifest['toolServers'][number];
 
 export interface ReadinessCheckOptions {
   harnesses: Harnesses;
@@ -43,15 +47,14 @@ export class ReadinessCheck {
     return [...(await this.issuesOf(optionalSecrets(manifest), message)), ...this.refusedServers(manifest, false)];
   }
 
-  /** Returns what the manifest names although this installation does not allow it: `PATH: MESSAGE`. */
-  async notAllowed(manifest: AgentManifest): Promise<string[]> {
+  /** Returns what the manifest names although this installation does not allow it. */
+  async notAllowed(manifest: AgentManifest): Promise<NotAllowedPart[]> {
     const secrets = [...requiredSecrets(manifest), ...optionalSecrets(manifest)];
-    const issues = [
-      ...(await this.issuesOf(secrets, '', [NotAllowed])),
-      ...this.refusedServers(manifest, true),
-      ...this.refusedServers(manifest, false),
-    ];
-    return issues.map(({ detail }) => detail);
+    const named = secrets.map(async ({ path, reference }): Promise<NotAllowedPart[]> => {
+      const error = await this.problemOf(reference);
+      return error instanceof NotAllowed ? [{ path, error }] : [];
+    });
+    return [...(await Promise.all(named)).flat(), ...this.refusedParts(manifest)];
   }
 
   private async find(manifest: AgentManifest): Promise<ReadinessIssue[]> {
@@ -73,40 +76,53 @@ export class ReadinessCheck {
     return [...wrong, ...missing, ...(wrong.length > 0 ? [] : await harness.readiness(manifest))];
   }
 
-  private async issuesOf(secrets: PlacedSecret[], message: string, of: Problems = ANY): Promise<ReadinessIssue[]> {
+  private async issuesOf(secrets: PlacedSecret[], message: string): Promise<ReadinessIssue[]> {
     const found = secrets.map(async ({ path, reference }): Promise<ReadinessIssue[]> => {
-      const error = await resolveSecret(reference, this.options.allowances).then(
-        () => null,
-        (reason: unknown) => reason,
-      );
-      if (error === null) return [];
-      if (!(error instanceof SecretMissing || error instanceof NotAllowed)) throw error;
-      return of.some((kind) => error instanceof kind) ? [{ message, detail: `${path}: ${error.message}` }] : [];
+      const error = await this.problemOf(reference);
+      return error === null ? [] : [{ message, detail: `${path}: ${error.message}` }];
     });
     return (await Promise.all(found)).flat();
   }
 
-  /** Finds programs that this installation does not start, and networks that it does not give. */
+  private async problemOf(reference: SecretReference): Promise<SecretMissing | NotAllowed | null> {
+    try {
+      await resolveSecret(reference, this.options.allowances);
+      return null;
+    } catch (error) {
+      if (error instanceof SecretMissing || error instanceof NotAllowed) return error;
+      throw error;
+    }
+  }
+
   private refusedServers({ toolServers }: AgentManifest, required: boolean): ReadinessIssue[] {
-    const { allowances } = this.options;
     const message = `a tool server${required ? '' : ' that is not required'} is not allowed here`;
+    const servers = toolServers.map((server) => (server.required === required ? server : null));
+    return this.refusedParts({ toolServers: servers }).map(({ path, error }) => ({
+      message,
+      detail: `${path}: ${error.message}`,
+    }));
+  }
+
+  /** Finds programs that this installation does not start, and networks that it does not give. */
+  private refusedParts({ toolServers }: { toolServers: readonly (ToolServerInput | null)[] }): NotAllowedPart[] {
+    const { allowances } = this.options;
     return toolServers.flatMap((server, i) => {
-      if (!('command' in server) || server.required !== required) return [];
-      const issues = (field: string, check: () => unknown) => refusal(`toolServers.${i}.${field}`, message, check);
+      if (server === null || !('command' in server)) return [];
+      const part = (field: string, check: () => unknown) => refusal(`toolServers.${i}.${field}`, check);
       return [
-        ...issues('command', () => allowedCommand(server.command, allowances)),
-        ...(server.network ? issues('network', () => requireNetwork(allowances)) : []),
+        ...part('command', () => allowedCommand(server.command, allowances)),
+        ...(server.network ? part('network', () => requireNetwork(allowances)) : []),
       ];
     });
   }
 }
 
-function refusal(path: string, message: string, check: () => unknown): ReadinessIssue[] {
+function refusal(path: string, check: () => unknown): NotAllowedPart[] {
   try {
     check();
     return [];
   } catch (error) {
     if (!(error instanceof NotAllowed)) throw error;
-    return [{ message, detail: `${path}: ${error.message}` }];
+    return [{ path, error }];
   }
 }

@@ -34,7 +34,10 @@ function requireVariable(name: string, { variables }: Allowances): void {
   if (isOwnVariable(name, SETTINGS))
     throw new NotAllowed(`The variable ${name} belongs to the service: no manifest may name it.`);
   if (listsVariable(variables, name)) return;
-  throw new NotAllowed(`The variable ${name} is not allowed: add it to MANIFEST_VARIABLES.`);
+  throw new NotAllowed(`The variable ${name} is not allowed: add it to MANIFEST_VARIABLES.`, {
+    setting: 'MANIFEST_VARIABLES',
+    entry: name,
+  });
 }
 
 async function readSecret(file: string, allowances: Allowances): Promise<string> {
@@ -61,7 +64,10 @@ async function readSecret(file: string, allowances: Allowances): Promise<string>
 
 /** Resolves links and `..` of a path. Throws NotAllowed, and errors of the file system. */
 async function allowedFile(file: string, { files, ownFiles }: Allowances): Promise<string> {
-  const refused = new NotAllowed(`The file ${file} is not allowed: add it or its folder to MANIFEST_FILES.`);
+  const refused = new NotAllowed(`The file ${file} is not allowed: add it or its folder to MANIFEST_FILES.`, {
+    setting: 'MANIFEST_FILES',
+    entry: file,
+  });
   // Checked before the file is opened, so that the error does not tell whether another file exists.
   if (!files.some((path) => isWithin(file, path)) || file.split('/').includes('..')) throw refused;
   const real = await realpath(file);

@@ -5,7 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { asOwner, describeWithRedis, eventually, redisUrl, reportFigure, type SpawnedNode } from '#testing';
+import { Client } from 'pg';
+import {
+  asOwner,
+  createTestDatabase,
+  describeWithRedis,
+  eventually,
+  redisUrl,
+  reportFigure,
+  type SpawnedNode,
+} from '#testing';
 import { Balancer } from '../support/balancer.ts';
 import { expectHealthy, expectWholeLog } from '../support/checks.ts';
 import {
@@ -23,6 +32,7 @@ import { newThread, say } from '../support/hanging-runs.ts';
 import { FakeProvider, scriptText } from '../support/fake-provider.ts';
 import { buildRelease, hasCommit, preloadOf, previousRelease } from '../support/previous-release.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
+import { SpoolCommand } from '../support/spool-command.ts';
 import { StandardLoad } from '../support/standard-load.ts';
 import { isLong, startSystem, upTo, type ApiProcess, type System } from '../support/system.ts';
 
@@ -35,6 +45,17 @@ const TOGETHER_MS = isLong ? 10_000 : 500;
 const LEASE_MS = isLong ? 3_000 : 2_000;
 /** Long enough for the balancer to have probed, even if it is late. */
 const DRAIN_MS = 1_500;
+
+/** Manifests that the previous release runs. Only `fine` still runs with the default settings of this one. */
+const STOPPED_AGENTS = ['{ env: SOME_API_KEY }', '{ env: TICKETS_TOKEN }', '{ file: /etc/hostname }', null]
+  .map((apiKey, i) => {
+    const key = apiKey === null ? '' : `, apiKey: ${apiKey}`;
+    const model = `{ provider: openai-compatible, name: m, baseUrl: 'http://127.0.0.1:9/v1'${key} }`;
+    const servers = apiKey === null ? '[{ name: tickets, command: npx, args: [tickets] }]' : '[]';
+    const name = ['fine', 'variable', 'file', 'program'][i];
+    return `name: ${name}\nharness: { name: model }\nmodel: ${model}\ntoolServers: ${servers}\n`;
+  })
+  .join('---\n');
 
 const previous = previousRelease();
 const isThere = hasCommit(previous.commit);
@@ -56,6 +77,49 @@ if (isThere) {
     throw new Error(missing);
   });
 } else process.stderr.write(`SKIPPED: the rolling upgrade. ${missing}\n`);
+
+(isThere ? test : test.skip)(
+  'doctor names, before the migration, each Agent that the upgrade stops, and the settings that would allow it',
+  async () => {
+    const main = join(buildRelease(previous), 'dist/apps/cli/main.js');
+    const database = await createTestDatabase();
+    const folder = await mkdtemp(join(tmpdir(), 'spool-upgrade-'));
+    try {
+      const env = { DATABASE_URL: database.ownerUrl, TICKETS_TOKEN: 'secret', SOME_API_KEY: 'secret' };
+      const [before, after] = [new SpoolCommand(env, main), new SpoolCommand(env)];
+      await inSql(database.ownerUrl, 'drop schema public cascade; create schema public');
+      await before.json('migrate');
+      await before.json('org', 'create', 'Acme', '--local');
+      const file = join(folder, 'agents.yaml');
+      await writeFile(file, STOPPED_AGENTS);
+      await before.json('agent', 'apply', '-f', file, '--org', 'Acme', '--publish', '--yes', '--local');
+      const { out } = await after.run(['doctor', '--local', '--json']);
+      const checks = JSON.parse(out) as { name: string; status: string; message: string }[];
+      const { status, message } = checks.find(({ name }) => name === 'agents')!;
+      expect(checks.find(({ name }) => name === 'migrations')?.status).toBe('failed');
+      expect(status).toBe('warning');
+      for (const stopped of ['variable', 'file', 'program']) expect(message).toMatch(new RegExp(`\\b${stopped} \\(`));
+      expect(message).not.toMatch(/\bfine \(/);
+      expect(message.split('set: ')[1]?.split(' ').toSorted()).toEqual([
+        'MANIFEST_FILES=/etc/hostname',
+        'MANIFEST_VARIABLES=*_API_KEY,TICKETS_TOKEN',
+        'TOOL_SERVER_COMMANDS=/path/to/npx',
+      ]);
+      expect(checks.find(({ name }) => name === 'sandbox')?.status).not.toBe('failed');
+    } finally {
+      await rm(folder, { recursive: true });
+      await database.drop();
+    }
+  },
+  300_000,
+);
+
+async function inSql(url: string, text: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query(text);
+  await client.end();
+}
 
 interface Pair {
   api: ApiProcess;

@@ -25,11 +25,15 @@ export class SpoolCommand {
   /** Standard error and arguments, as the list of processes shows them, of all calls. */
   readonly said: string[] = [];
 
-  constructor(private readonly env: Record<string, string>) {}
+  /** `main`: the built CLI. Default: that of this release. */
+  constructor(
+    private readonly env: Record<string, string>,
+    private readonly main = MAIN,
+  ) {}
 
   run(args: string[], { env = {}, input = '', onOutput, onError }: SpoolOptions = {}): Promise<SpoolResult> {
     const { PATH, HOME } = process.env;
-    const child = spawn(process.execPath, [MAIN, ...args], { env: { PATH, HOME, ...this.env, ...env } });
+    const child = spawn(process.execPath, [this.main, ...args], { env: { PATH, HOME, ...this.env, ...env } });
     this.said.push(readFileSync(`/proc/${child.pid}/cmdline`, 'utf8'));
     let [out, err] = ['', ''];
     let interrupted = false; // a second signal would end the process as it stands

@@ -232,6 +232,14 @@ test('refuses manifests that name what this installation does not allow, and sto
   expect(await named(name)).toEqual([]);
 });
 
+test('refuses a manifest that is too large to be checked', async () => {
+  const manifests = [{ ...manifestOf(newName()), unknown: Array(20_000).fill(0) }];
+  expect(await admin.refused('applyManifests', { body: bodyOf(manifests) })).toEqual([
+    'invalid_request',
+    'manifests.0: is too large',
+  ]);
+});
+
 test('shows missing optional credentials of an Agent as warnings, and its tool policies', async () => {
   const tools = [{ pattern: 'web__*', policy: 'ask' }];
   const web = { name: 'web', url: 'https://x', headers: { Cookie: { env: 'ABSENT_API_KEY' } }, required: false };
