@@ -71,15 +71,14 @@ export function spawnNode(
   const untrack = trackRunning({ what: `${script} (pid ${child.pid})`, end });
   let exit: Exit | undefined;
   // 'close', not 'exit': by then all output has come.
-  const exited = new Promise<Exit>((settle, reject) => {
+  const closed = new Promise<Exit>((settle, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => settle({ code, signal }));
-  })
-    .then((ended) => (exit = ended))
-    .finally(async () => {
-      untrack();
-      await limited?.remove();
-    });
+  });
+  const exited = closed.finally(untrack).then(async (ended) => {
+    await limited?.remove();
+    return (exit = ended);
+  });
 
   const waitForLine = async (pattern: RegExp, timeoutMs = 15_000): Promise<RegExpExecArray> => {
     const printed = (): string => `It has printed:\n${output.slice(-4_000)}`;

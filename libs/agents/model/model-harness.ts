@@ -1,4 +1,4 @@
-import type { LanguageModelV3Prompt, LanguageModelV3StreamPart } from '@ai-sdk/provider';
+import type { LanguageModelV3FunctionTool, LanguageModelV3Prompt, LanguageModelV3StreamPart } from '@ai-sdk/provider';
 import { ownTurn, pauseIfLong } from '#platform';
 import { NOTHING_ALLOWED, type Allowances } from '../allowances.ts';
 import type { Harness, RunContext, StepContext, StepEvent, Tool, TranscriptMessage } from '../harness.ts';
@@ -98,12 +98,9 @@ async function* modelStep(
     },
     server,
   });
-  const tools = toFunctionTools(context.tools);
-  // The package of the provider writes the request in one turn.
-  await ownTurn();
   const options = {
     prompt: await large.take(prompt),
-    tools,
+    tools: await toolsInOwnTurn(context.tools),
     ...callSettings(model, mayThink(model, context), tokensLeft),
     includeRawChunks: true,
   };
@@ -138,6 +135,13 @@ async function* modelStep(
   const { text, toolCalls, blocks, reasoning } = answer;
   const continuation = toContinuation(model, { estimatedTokens, blocks, reasoning });
   yield { type: 'message', text, toolCalls, continuation };
+}
+
+/** Returns the tools for the provider's package, which then writes the request in one turn. */
+async function toolsInOwnTurn(tools: readonly Tool[]): Promise<LanguageModelV3FunctionTool[]> {
+  const converted = toFunctionTools(tools);
+  await ownTurn();
+  return converted;
 }
 
 interface Prepared {

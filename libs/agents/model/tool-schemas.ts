@@ -1,6 +1,5 @@
 import { BOUNDS } from '#domain';
 import { jsonWeight } from '../json-weight.ts';
-import { sum } from './estimate.ts';
 
 /** A JSON Schema or a part of one. It may have any shape. */
 type Schema = Readonly<Record<string, unknown>>;
@@ -219,6 +218,7 @@ function resolved(part: unknown, root: Schema): Schema {
 
 const TYPES: readonly unknown[] = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'];
 const isType = (type: unknown): type is string => TYPES.includes(type);
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
 const isNull = (schema: unknown): boolean => fieldsOf(schema).type === 'null';
 const fieldsOf = (value: unknown): Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Schema) : {};

@@ -110,7 +110,7 @@ it.each<[what: string, schema: Schema]>([
   [
     'a long list of types behind many references',
     {
-      $defs: { long: { type: ['null', ...Array(8_000).fill('string')] } },
+      $defs: { long: { type: ['null', ...Array<string>(8_000).fill('string')] } },
       properties: Object.fromEntries(Array.from({ length: 2_400 }, (_, i) => [`p${i}`, { $ref: '#/$defs/long' }])),
     },
   ],
