@@ -58,7 +58,7 @@ const ofFiles: HeavyRun[] = [
   },
   {
     tool: 'read_file',
-    largest: '100,000 lines behind 2,000,000 of 4.5 MiB',
+    largest: '100,000 lines after 2,000,000 skipped lines, in 4.5 MiB',
     agent: 'stdio',
     steps: calling(call('read_file', { path: 'lines.txt', offset: 2_000_000, limit: 100_000 })),
   },
@@ -66,7 +66,7 @@ const ofFiles: HeavyRun[] = [
     [
       ['large.pdf', 'a PDF of 31 MiB'],
       ['large.docx', 'a DOCX of 15 MiB'],
-      ['large.png', 'an image of 5 MiB, which the model is shown'],
+      ['large.png', 'an image of 5 MiB that goes to the model'],
     ] as const
   ).map(([file, largest]) => ({
     ...{ tool: 'read_file', largest, agent: 'stdio' as const, file },
@@ -80,7 +80,7 @@ const ofFiles: HeavyRun[] = [
   },
   {
     tool: 'edit_file',
-    largest: '2,300,000 places in 4.5 MiB',
+    largest: '2,300,000 replacements in 4.5 MiB',
     agent: 'stdio',
     steps: calling(call('edit_file', { path: 'lines.txt', old_text: '\n\n', new_text: '\n\t', replace_all: true })),
   },
@@ -95,17 +95,17 @@ const ofFiles: HeavyRun[] = [
 /** What the heavy server answers, by its tool. */
 const RESULTS = {
   text: 'a text of 16 MiB',
-  letters: 'a text of 16 MiB, 3 bytes a letter',
-  lines: 'a text of 8 Mi escapes',
-  mebibyte: 'a text of 1 Mi escapes',
+  letters: 'a text of 16 MiB, 3 bytes per letter',
+  lines: 'a text of 8 Mi escaped line breaks',
+  mebibyte: 'a text of 1 Mi escaped line breaks',
   texts: '8,000 texts',
   image: 'an image of 12 MiB',
-  photos: 'three images, which the model is shown',
+  photos: 'three images that go to the model',
   fields: 'structured content of 24,000 fields',
-  blocks: '24,000 blocks that are none',
+  blocks: '24,000 invalid blocks',
   newlines: '1 MiB of empty lines before its result',
-  words: '32,000 lines or events that are no messages',
-  notices: '100,000 messages that nobody asked for',
+  words: '32,000 lines or SSE events that are not MCP messages',
+  notices: '100,000 unrequested messages',
 };
 
 function ofServer(agent: 'stdio' | 'http'): HeavyRun[] {
@@ -117,7 +117,7 @@ function ofServer(agent: 'stdio' | 'http'): HeavyRun[] {
     ...Object.entries(RESULTS).map(([tool, largest]) => row(tool, largest)),
     row('input', 'an input of 24,000 fields', fields(24_000)),
     row('input', 'an input of 1 MiB of text', { text: '漢'.repeat(LARGEST_ANSWER - 100) }),
-    row('pattern', 'a schema that takes for ever', { text: `${'a'.repeat(40)}!` }),
+    row('pattern', 'a schema whose check never ends', { text: `${'a'.repeat(40)}!` }),
   ];
 }
 
@@ -130,13 +130,13 @@ const ofAnswers: HeavyRun[] = [
   },
   {
     tool: 'answer',
-    largest: '1 MiB in one piece',
+    largest: '1 MiB in one delta',
     agent: 'stdio',
     steps: [{ text: ['漢'.repeat(LARGEST_ANSWER)] }],
   },
   {
     tool: 'answer',
-    largest: '5,000 pieces at once',
+    largest: '5,000 deltas together',
     agent: 'stdio',
     steps: [{ text: Array<string>(5_000).fill('word ') }],
   },
