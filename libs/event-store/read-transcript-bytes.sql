@@ -1,6 +1,7 @@
--- Returns about how many bytes `read-transcript.sql` and `read-stopped-texts.sql` read. For what people said, stopped texts
--- and everything else, these are the newest $2 bytes, and at most $3 characters of each older event. Sizes are those of the
--- uncompressed binary form: it needs no conversion to text, and grows with the number of values, as parsed values do.
+-- Returns about how many bytes `read-transcript.sql` and `read-stopped-texts.sql` read. Of the newest $4 events, and of the
+-- stopped texts, these are the newest $2 bytes, and at most $3 characters of each older one: separately for what people said,
+-- stopped texts and everything else. Sizes are those of the uncompressed binary form: it needs no conversion to text, and grows
+-- with the number of values, as parsed values do.
 -- `data || '{}'` and `data - 'thinking'` decompress stored data. `hasStops` is whether there are stopped texts at all.
 select coalesce(sum(case when newer <= $2::bigint then size else least(size, 4 * $3::bigint) end), 0)::float8 as bytes,
        coalesce(bool_or(kind = 'seen'), false) as "hasStops"
@@ -10,9 +11,14 @@ from (
     select version, case type when 'message.added' then 'said' else 'done' end as kind,
            pg_column_size(case when jsonb_typeof(data) <> 'object' then data
                                when type = 'assistant.message_added' then data - 'thinking' else data || '{}' end)::bigint as size
-    from events
-    where thread_id = $1
-      and type in ('message.added', 'assistant.message_added', 'tool.confirmation_decided', 'tool.started', 'tool.completed')
+    from (
+      select version, type, data
+      from events
+      where thread_id = $1
+        and type in ('message.added', 'assistant.message_added', 'tool.confirmation_decided', 'tool.started', 'tool.completed')
+      order by version desc
+      limit $4
+    ) newest
     union all
     select stops.version, 'seen' as kind, cut.size
     from (

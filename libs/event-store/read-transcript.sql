@@ -1,7 +1,7 @@
--- Returns the events for the model: stored messages, decisions and tool events, by a partial index without deltas. The newest $2
--- bytes of what people said, and of everything else, are whole. Older texts and results keep their first $3 characters, with the
--- note $4 if they were longer. Older continuations are left out, and longer inputs are emptied or cut. So the calls, the answers
--- and the usage of every step stay known. The newest message of the model is always whole, because its calls may still have to
+-- Returns the newest $5 events for the model: stored messages, decisions and tool events, by a partial index without deltas.
+-- The newest $2 bytes of what people said, and of everything else, are whole. Older texts and results keep their first $3
+-- characters, with the note $4 if they were longer. Older continuations are left out, and longer inputs are emptied or cut. So
+-- the calls, the answers and the usage of each of these steps stay known. The newest message of the model is always whole, because its calls may still have to
 -- run. A started call has only its id. Summaries and thinking are left out, because they are for people. Data of unexpected JSON
 -- types stays unchanged, so that the reader can detect it.
 select "threadId", version, id, type, "schemaVersion",
@@ -42,6 +42,8 @@ from (
     from events
     where thread_id = $1
       and type in ('message.added', 'assistant.message_added', 'tool.confirmation_decided', 'tool.started', 'tool.completed')
+    order by version desc
+    limit $5
   ) events
   window newest_first as (order by version desc rows unbounded preceding)
 ) sized

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => on.close());
 
-const WHOLE = { bytes: 1_000, characters: 5, note: '…' };
+const WHOLE = { events: 1_000, bytes: 1_000, characters: 5, note: '…' };
 
 /** Turns short lines into commands on one Thread: `say x`, `lose`, `interrupt` and so on are about the newest claim. */
 class Story {

@@ -95,6 +95,8 @@ export interface MessagePage {
 
 /** Limits on what is read of a Thread for a harness (read-transcript.sql, read-stopped-texts.sql). */
 export interface TranscriptBounds {
+  /** The newest events that are read at all. */
+  events: number;
   /** The newest bytes that are read whole: of what people said, of stopped texts, and of everything else. */
   bytes: number;
   /** The characters that are kept of an older text. */
@@ -301,24 +303,34 @@ export class ThreadStore {
 
   /**
    * Returns the events for a harness: stored messages, decisions and tool events, oldest first. Starts of calls have only their
-   * id. A `run.cancelled` has only the visible text of the message that it cut, and is left out if there is none.
+   * id. A `run.cancelled` has only the visible text of the message that it cut, and is left out if there is none. If older events
+   * are left out, it begins with a message of a person, as providers require.
    */
   async readTranscript(
     threadId: string,
-    { bytes, characters, note }: TranscriptBounds,
+    { events: most, bytes, characters, note }: TranscriptBounds,
     { hasStops }: Pick<TranscriptSize, 'hasStops'>,
   ): Promise<StoredEvent[]> {
     const values = [threadId, bytes, characters, note];
-    const newestFirst = await this.readEvents<StoredEvent>(READ_TRANSCRIPT, values);
+    const newestFirst = await this.readEvents<StoredEvent>(READ_TRANSCRIPT, [...values, most]);
     // Few Threads have stopped texts, so most Runs save a statement.
     const stops = hasStops ? await this.readEvents<StoredEvent>(READ_STOPPED_TEXTS, values) : [];
-    const events = newestFirst.reverse();
-    return stops.length === 0 ? events : [...events, ...stops].sort((a, b) => a.version - b.version);
+    const isCut = newestFirst.length === most;
+    const events = [...newestFirst.reverse(), ...stops];
+    if (stops.length > 0) events.sort((a, b) => a.version - b.version);
+    return isCut
+      ? events.slice(
+          Math.max(
+            0,
+            events.findIndex(({ type }) => type === 'message.added'),
+          ),
+        )
+      : events;
   }
 
   /** Returns the size of what `readTranscript` reads, without reading it. */
-  async measureTranscript(threadId: string, { bytes, characters }: TranscriptBounds): Promise<TranscriptSize> {
-    const [found] = await this.read<TranscriptSize>(READ_TRANSCRIPT_BYTES, [threadId, bytes, characters]);
+  async measureTranscript(threadId: string, { events, bytes, characters }: TranscriptBounds): Promise<TranscriptSize> {
+    const [found] = await this.read<TranscriptSize>(READ_TRANSCRIPT_BYTES, [threadId, bytes, characters, events]);
     return found!;
   }
 

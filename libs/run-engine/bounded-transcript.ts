@@ -9,10 +9,13 @@ import type { TranscriptEvent } from './transcript.ts';
  * Cut texts are still useful, because a model sees what it did and can do it again.
  */
 export const TRANSCRIPT_BOUNDS: TranscriptBounds = {
+  events: BOUNDS.transcripts.events.value,
   bytes: BOUNDS.transcripts.whole.value,
   characters: BOUNDS.transcripts.oldText.value,
   note: '\n[The rest is left out because this text is old.]',
 };
+
+type TextBounds = Omit<TranscriptBounds, 'events'>;
 
 /** UTF-16 units that accumulate before older texts are cut, so that the cost of a step does not depend on earlier steps. */
 const SLACK = BOUNDS.transcripts.growth.value;
@@ -30,7 +33,7 @@ export class BoundedTranscript {
 
   constructor(
     private readonly all: TranscriptEvent[],
-    private readonly bounds = TRANSCRIPT_BOUNDS,
+    private readonly bounds: TextBounds = TRANSCRIPT_BOUNDS,
     private readonly slack = SLACK,
   ) {
     this.units = all.reduce((sum, event) => sum + unitsOf(event), 0);
@@ -117,7 +120,7 @@ function countUnits({ type, data }: TranscriptEvent): number {
 }
 
 /** Returns the event with long texts cut, or the same event if none is too long. */
-function cutEvent(event: TranscriptEvent, bounds: TranscriptBounds): TranscriptEvent {
+function cutEvent(event: TranscriptEvent, bounds: TextBounds): TranscriptEvent {
   if (event.type === 'tool.completed') {
     const result = cutText(event.data.result, bounds);
     return result === event.data.result ? event : { ...event, data: { ...event.data, result } };
@@ -132,7 +135,7 @@ function cutEvent(event: TranscriptEvent, bounds: TranscriptBounds): TranscriptE
   return { ...event, data: { ...data, text: cutText(data.text, bounds), toolCalls } };
 }
 
-function cutCall(call: ToolCall, { characters }: TranscriptBounds): ToolCall {
+function cutCall(call: ToolCall, { characters }: TextBounds): ToolCall {
   const isLong = JSON.stringify(call.toolInput).length > characters;
   const { invalidInput } = call;
   return {
@@ -142,7 +145,7 @@ function cutCall(call: ToolCall, { characters }: TranscriptBounds): ToolCall {
   };
 }
 
-function cutText(text: string, { characters, note }: TranscriptBounds): string {
+function cutText(text: string, { characters, note }: TextBounds): string {
   return text.length <= characters + note.length ? text : firstOf(text, characters) + note;
 }
 

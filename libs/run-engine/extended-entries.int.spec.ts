@@ -67,7 +67,7 @@ it('stores the thinking and the number of a step with its message, and does not 
   await engine.executeJob(job);
   const stored = (await world.stream(threadId)).find(({ type }) => type === 'assistant.message_added');
   expect(stored?.data).toMatchObject({ text: 'Done.', thinking: 'Hm. So.', step: 1 });
-  const bounds = { bytes: 1_000, characters: 5, note: '…' };
+  const bounds = { events: 1_000, bytes: 1_000, characters: 5, note: '…' };
   const read = await world.store.readTranscript(threadId, bounds, { hasStops: false });
   expect(read.map(({ type }) => type)).toEqual(['message.added', 'assistant.message_added']);
   expect(JSON.stringify(read)).not.toContain('So.');

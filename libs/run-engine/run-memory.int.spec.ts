@@ -283,7 +283,7 @@ describe('other data that a Run reads', () => {
 });
 
 it('estimates the memory of a transcript before it is read', async () => {
-  const bounds = { bytes: 1024 ** 2, characters: 100, note: '' };
+  const bounds = { events: 1_000, bytes: 1024 ** 2, characters: 100, note: '' };
   const said = await world.say('x'.repeat(128_000), scripted);
   const { bytes: whole } = await world.store.measureTranscript(said.threadId, bounds);
   expect(whole).toBeGreaterThan(128_000);

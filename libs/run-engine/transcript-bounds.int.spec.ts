@@ -1,3 +1,4 @@
+import { ulid } from 'ulid';
 import { HarnessError, type StepContext, type StepEvent } from '#agents';
 import type { RecordedFact } from '#domain';
 import { BoundedTranscript, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
@@ -102,6 +103,30 @@ describe('the statement of readTranscript', () => {
         type === 'message.added' ? data.text : type === 'tool.completed' ? data.result.length : type,
       );
     expect(await texts(500)).toEqual(['x', 'assistant.message_added', 'tool.started', 1, 'assistant.message_added']);
+  });
+
+  it('returns the newest events, from a message of a person on', async () => {
+    const { engine } = await world.makeWorker({
+      harnesses: [scriptedHarness(useTools(['look']), [tool('look', async () => ok('seen'))])],
+    });
+    const { threadId, job, message: next } = await world.say('first', scripted);
+    await engine.executeJob(job);
+    const runId = ulid();
+    await world.handle(threadId, next('second', runId));
+    await engine.executeJob({ threadId, runId, dispatch: 1 });
+    const all = await read(threadId);
+    const second = all.findLastIndex(({ type }) => type === 'message.added');
+    // Some events of the first turn are among the newest.
+    for (const events of [all.length - 1, all.length - second])
+      expect(await read(threadId, { events })).toEqual(all.slice(second));
+    expect(await read(threadId, { events: all.length + 1 })).toEqual(all);
+    // The newest are all of one turn.
+    expect(await read(threadId, { events: 2 })).toEqual(all.slice(-2));
+    const sizes = [all.length, 2].map((events) =>
+      world.store.measureTranscript(threadId, { ...TRANSCRIPT_BOUNDS, events }),
+    );
+    const [whole, newest] = await Promise.all(sizes);
+    expect(newest!.bytes).toBeLessThan(whole!.bytes);
   });
 
   it.each<[string, string]>([

@@ -22,13 +22,20 @@ let timer: NodeJS.Timeout | null = null;
  */
 export function drainRequest(source: Readable, connection: Socket, owner: string): void {
   const hangUp = (): void => void connection.destroy();
-  const waitForChunk = (): NodeJS.Timeout => setTimeout(hangUp, SILENCE_MS).unref();
+  let lastLook: NodeJS.Immediate | undefined;
+  // A process that had no CPU time calls its timers before it reads what has arrived meanwhile.
+  const lookAgain = (): void => void (lastLook = setImmediate(hangUp));
+  const waitForChunk = (): NodeJS.Timeout => setTimeout(lookAgain, SILENCE_MS).unref();
   let silence = waitForChunk();
+  const heard = (): void => {
+    clearTimeout(silence);
+    clearImmediate(lastLook);
+  };
   const patience = setTimeout(hangUp, PATIENCE_MS).unref();
   let hasStopped = false;
   const stop = (): void => {
     hasStopped = true;
-    clearTimeout(silence);
+    heard();
     clearTimeout(patience);
   };
   const readNext = (): void => {
@@ -37,7 +44,7 @@ export function drainRequest(source: Readable, connection: Socket, owner: string
     source.resume();
   };
   source.on('data', () => {
-    clearTimeout(silence);
+    heard();
     source.pause();
     callInTurn(owner, readNext);
   });

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { Socket } from 'node:net';
+import { connect, createServer, Socket, type AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { drainRequest } from './drain-request.ts';
 
@@ -31,6 +31,24 @@ test('owners take turns, for any number of requests of each', async () => {
   // The first chunk of each is read immediately, and the last chunks of the two owners in any order.
   expect(read.filter((name) => name === 'a').length).toBeLessThanOrEqual(10 + PIECES);
   for (const source of sources) source.destroy();
+});
+
+test('keeps the connection of a sender whose chunk arrived while the process stood still', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const sender = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const [connection] = (await once(server, 'connection')) as [Socket];
+  drainRequest(connection, connection, 'sender');
+  const arrived = once(connection, 'data');
+  sender.write('late');
+  // Longer than a sender may be silent.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_100);
+  await arrived;
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(connection.destroyed).toBe(false);
+  sender.destroy();
+  server.close();
+  await once(server, 'close');
 });
 
 test('closes the connection of a silent sender', async () => {

@@ -1,5 +1,5 @@
-import type { LanguageModelV3Prompt, LanguageModelV3StreamPart } from '@ai-sdk/provider';
-import { pauseIfLong } from '#platform';
+import type { LanguageModelV3FunctionTool, LanguageModelV3Prompt, LanguageModelV3StreamPart } from '@ai-sdk/provider';
+import { ownTurn, pauseIfLong } from '#platform';
 import { NOTHING_ALLOWED, type Allowances } from '../allowances.ts';
 import type { Harness, RunContext, StepContext, StepEvent, Tool, TranscriptMessage } from '../harness.ts';
 import { Answer } from './answer.ts';
@@ -100,7 +100,7 @@ async function* modelStep(
   });
   const options = {
     prompt: await large.take(prompt),
-    tools: toFunctionTools(context.tools),
+    tools: await toolsInOwnTurn(context.tools),
     ...callSettings(model, mayThink(model, context), tokensLeft),
     includeRawChunks: true,
   };
@@ -135,6 +135,14 @@ async function* modelStep(
   const { text, toolCalls, blocks, reasoning } = answer;
   const continuation = toContinuation(model, { estimatedTokens, blocks, reasoning });
   yield { type: 'message', text, toolCalls, continuation };
+}
+
+/** Converts the tools in a turn of its own. The provider's package then writes the request in another turn. */
+async function toolsInOwnTurn(tools: readonly Tool[]): Promise<LanguageModelV3FunctionTool[]> {
+  await ownTurn();
+  const converted = toFunctionTools(tools);
+  await ownTurn();
+  return converted;
 }
 
 interface Prepared {

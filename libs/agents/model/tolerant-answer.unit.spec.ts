@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { anthropic, openAi } from './provider.testing.ts';
 import { frames, stepOf } from './tolerant-answers.testing.ts';
 import { metrics } from './metrics.ts';
@@ -20,7 +21,7 @@ describe('a connection that stays open', () => {
   });
 
   describe('without the end of the protocol', () => {
-    beforeEach(() => void jest.useFakeTimers());
+    beforeEach(() => void jest.useFakeTimers({ doNotFake: ['setImmediate'] }));
     afterEach(() => void jest.useRealTimers());
 
     const whole = { choices: [{ message: { content: 'hello' }, finish_reason: 'stop' }], usage: usage(5, 3).usage };
@@ -39,7 +40,11 @@ describe('a connection that stays open', () => {
       ['pings', 'anthropic' as const, message.slice(0, -1), [10, 20], 'data: {"type":"ping"}\n\n'],
       ['spaces after an answer in one piece', 'openai-compatible' as const, [JSON.stringify(whole)], [5, 3], ' '],
     ])('is closed once nothing but %s has come for 2 s (%s)', async (_what, provider, sent, used, sign) => {
-      const making = stepOf({ provider, pieces: [frames(...sent)], ends: false, comment: sign });
+      const requested = new EventEmitter();
+      const onRequest = () => void requested.emit('request');
+      const making = stepOf({ provider, pieces: [frames(...sent)], ends: false, comment: sign, onRequest });
+      // The request is written in real turns of the event loop.
+      await once(requested, 'request');
       let isOver = false;
       void making.finally(() => (isOver = true));
       await jest.advanceTimersByTimeAsync(1_999);

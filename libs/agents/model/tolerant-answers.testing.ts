@@ -28,10 +28,13 @@ export interface Sent {
   comment?: string;
   logger?: OddityLog;
   model?: string;
+  /** Called with the request. */
+  onRequest?: () => void;
 }
 
 /** Runs a step of the real harness, with the provider's own package, and a provider that answers with these bytes. */
-export async function stepOf({ provider, pieces, ends = true, comment, logger, model = 'm-1' }: Sent): Promise<Made> {
+export async function stepOf(sent: Sent): Promise<Made> {
+  const { provider, pieces, ends = true, comment, logger, model = 'm-1', onRequest } = sent;
   let closed = false;
   let timer: NodeJS.Timeout | undefined;
   const body = new ReadableStream<Uint8Array>({
@@ -46,7 +49,10 @@ export async function stepOf({ provider, pieces, ends = true, comment, logger, m
     },
   });
   const harness = modelHarness({
-    fetch: () => Promise.resolve(new Response(body, { headers: { 'content-type': 'text/event-stream' } })),
+    fetch: async () => {
+      onRequest?.();
+      return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+    },
     tools: () => Promise.resolve([]),
     allowances: allowing(env),
     ...(logger === undefined ? {} : { logger }),
