@@ -1,6 +1,6 @@
--- Returns about how many bytes `read-transcript.sql` and `read-stopped-texts.sql` read. Of the newest $4 events, and of the
--- stopped texts, these are the newest $2 bytes, and at most $3 characters of each older one: separately for what people said,
--- stopped texts and everything else. Sizes are those of the uncompressed binary form: it needs no conversion to text, and grows
+-- Estimates the bytes that `read-transcript.sql` and `read-stopped-texts.sql` read: of the newest $4 events, and of the stopped
+-- texts. Messages of people, stopped texts and the rest are three groups. In each, the newest $2 bytes count whole, and older
+-- texts with at most $3 characters. Sizes are those of the uncompressed binary form: it needs no conversion to text, and grows
 -- with the number of values, as parsed values do.
 -- `data || '{}'` and `data - 'thinking'` decompress stored data. `hasStops` is whether there are stopped texts at all.
 select coalesce(sum(case when newer <= $2::bigint then size else least(size, 4 * $3::bigint) end), 0)::float8 as bytes,

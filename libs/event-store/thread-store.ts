@@ -39,6 +39,7 @@ const READ_MOVED_THREADS = sql('read-moved-threads.sql');
 const READ_TRANSCRIPT = sql('read-transcript.sql');
 const READ_STOPPED_TEXTS = sql('read-stopped-texts.sql');
 const READ_TRANSCRIPT_BYTES = sql('read-transcript-bytes.sql');
+const READ_EARLIER_USAGE = sql('read-earlier-usage.sql');
 const READ_STREAM = sql('read-stream.sql');
 const PURGE_KEYS = sql('purge-keys.sql');
 const LOCK_STREAM = sql('lock-stream.sql');
@@ -103,6 +104,14 @@ export interface TranscriptBounds {
   characters: number;
   /** The note at the end of a text that was cut. */
   note: string;
+}
+
+/** The steps of a Run that are not in its transcript, and their tokens. */
+export interface EarlierUsage {
+  steps: number;
+  inputTokens: number;
+  outputTokens: number;
+  cachedInputTokens: number;
 }
 
 /** The size of a transcript. */
@@ -303,8 +312,7 @@ export class ThreadStore {
 
   /**
    * Returns the events for a harness: stored messages, decisions and tool events, oldest first. Starts of calls have only their
-   * id. A `run.cancelled` has only the visible text of the message that it cut, and is left out if there is none. If older events
-   * are left out, it begins with a message of a person, as providers require.
+   * id. A `run.cancelled` has only the visible text of the message that it cut, and is left out if there is none.
    */
   async readTranscript(
     threadId: string,
@@ -315,17 +323,16 @@ export class ThreadStore {
     const newestFirst = await this.readEvents<StoredEvent>(READ_TRANSCRIPT, [...values, most]);
     // Few Threads have stopped texts, so most Runs save a statement.
     const stops = hasStops ? await this.readEvents<StoredEvent>(READ_STOPPED_TEXTS, values) : [];
-    const isCut = newestFirst.length === most;
-    const events = [...newestFirst.reverse(), ...stops];
-    if (stops.length > 0) events.sort((a, b) => a.version - b.version);
-    return isCut
-      ? events.slice(
-          Math.max(
-            0,
-            events.findIndex(({ type }) => type === 'message.added'),
-          ),
-        )
-      : events;
+    const from = newestFirst.length === most ? newestFirst.at(-1)!.version : 0;
+    const events = newestFirst.reverse();
+    if (stops.length === 0) return events;
+    return [...events, ...stops.filter(({ version }) => version > from)].sort((a, b) => a.version - b.version);
+  }
+
+  /** Returns what a Run used in its steps before the version. */
+  async readEarlierUsage(threadId: string, runId: string, version: number): Promise<EarlierUsage> {
+    const [found] = await this.read<EarlierUsage>(READ_EARLIER_USAGE, [threadId, runId, version]);
+    return found!;
   }
 
   /** Returns the size of what `readTranscript` reads, without reading it. */

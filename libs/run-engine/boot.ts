@@ -9,13 +9,14 @@ import {
   type ToolPolicy,
 } from '#agents';
 import { findLiveRun, type LiveRun, type ThreadState } from '#domain';
-import type { ThreadStore } from '#event-store';
+import type { EarlierUsage, ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
 import { pauseIfLong, untilAborted, type Logger } from '#platform';
 import type { TaskPool } from '#task-pool';
 import { measure, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 import type { Claim } from './claim.ts';
 import { asHarnessError } from './model-step.ts';
+import { NOTHING_EARLIER } from './next-action.ts';
 import { RunExecution } from './run-execution.ts';
 import type { RunRoom } from './run-room.ts';
 import { ThreadFolder, type FolderLimits } from './thread-folder.ts';
@@ -75,10 +76,11 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
   const size = await claim.read(() => store.measureTranscript(threadId, TRANSCRIPT_BOUNDS));
   await room.reserve(size.bytes, claim.signal);
   const read = () => store.readTranscript(threadId, TRANSCRIPT_BOUNDS, size);
-  const events = (await claim.read(read)) as TranscriptEvent[];
+  const events = (await claim.read(read)) as (TranscriptEvent & { version: number })[];
   // A Thread with a Run has a message. This one was deleted after the claim, and a model must not be called without messages.
   if (events.length === 0) claim.stop('gone');
   claim.signal.throwIfAborted();
+  const earlier = await claim.read(() => earlierUsage(store, claim, events));
   const liveRunIds = new Set(state.runs.map(({ id }) => id));
   const queuedAt = summaries.runs.get(runId)?.created_at;
   const transcript = transcriptOf(events, { runId, queuedAt, liveRunIds });
@@ -87,7 +89,26 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
   const folder = new ThreadFolder({ files, blobs, limits, place });
   const steps = { blobs, maxFileBytes: limits.maxFileBytes, logger, draining };
   const policies = await findPolicies(manifest, tools);
-  return new RunExecution(steps, claim, { context, harness, tools, policies, files: folder, transcript, room });
+  return new RunExecution(steps, claim, {
+    context,
+    harness,
+    tools,
+    policies,
+    files: folder,
+    transcript,
+    earlier,
+    room,
+  });
+}
+
+/** Returns what the Run used before the oldest event of a cut transcript, so that its limits count all steps. */
+async function earlierUsage(
+  store: ThreadStore,
+  { job: { threadId, runId } }: Claim,
+  [oldest, ...others]: readonly { version: number }[],
+): Promise<EarlierUsage> {
+  const isWhole = oldest === undefined || others.length + 1 < TRANSCRIPT_BOUNDS.events;
+  return isWhole ? NOTHING_EARLIER : store.readEarlierUsage(threadId, runId, oldest.version);
 }
 
 /** Finds the policy of each tool by its name, in slices, because each name is compared with up to 1,000 patterns. */

@@ -21,8 +21,8 @@ type TextBounds = Omit<TranscriptBounds, 'events'>;
 const SLACK = BOUNDS.transcripts.growth.value;
 
 /**
- * The transcript of a running Run, with the limits that `ThreadStore.readTranscript` applies at a boot: it keeps all steps, and
- * only the newest ones whole. `readTranscript` already limits what people said.
+ * The transcript of a running Run, with the limits that `ThreadStore.readTranscript` applies at a boot: it keeps all steps that
+ * were read, and only the newest ones whole. `readTranscript` already limits what people said.
  */
 export class BoundedTranscript {
   /** UTF-16 units that can be cut, of the events from `whole` on. */

@@ -1,7 +1,7 @@
 import type { RecordedFact } from '#domain';
 import { collectGarbage } from '#testing';
 import { BoundedTranscript } from './bounded-transcript.ts';
-import { nextAction, type Rules } from './next-action.ts';
+import { NOTHING_EARLIER, nextAction, type Rules } from './next-action.ts';
 import { answered, call, completed, said, stopped } from './transcript.testing.ts';
 import { toMessages, type TranscriptEvent } from './transcript.ts';
 
@@ -80,6 +80,7 @@ it('changes neither the next action of a Run nor its messages', () => {
     runId: 'A',
     limits: { maxSteps: 100, maxTokens: 9 },
     prices: { input: 0, output: 0 },
+    earlier: NOTHING_EARLIER,
     inputProblem: () => null,
     tools: new Map([['free', { policy: 'allow', idempotent: false, readOnly: false }]]),
   };

@@ -23,11 +23,10 @@ class ClaimStopped extends Error {
 }
 
 /** Reasons to refuse the files of a tool call to which the tool or its model can react. */
-export type ToolFileRefusal = Extract<FileRefusal, 'folder_moved' | 'folder_full' | 'artifacts_full' | 'quota_full'>;
+const OF_TOOL = ['folder_moved', 'folder_full', 'artifacts_full', 'quota_full'] as const satisfies FileRefusal[];
+export type ToolFileRefusal = (typeof OF_TOOL)[number];
 
-function isOfTool(reason: string): reason is ToolFileRefusal {
-  return ['folder_moved', 'folder_full', 'artifacts_full', 'quota_full'].includes(reason);
-}
+const isOfTool = (reason: string): reason is ToolFileRefusal => (OF_TOOL as readonly string[]).includes(reason);
 
 /** An append was refused for its files. Nothing was stored, and the claim holds. */
 export class FilesRefused extends Error {

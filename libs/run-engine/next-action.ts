@@ -1,5 +1,6 @@
 import { costOf, type AgentManifest, type Prices, type ToolPolicy } from '#agents';
 import type { RunErrorCode, TokenUsage, ToolCall, ToolCompleted } from '#domain';
+import type { EarlierUsage } from '#event-store';
 import type { TranscriptEvent } from './transcript.ts';
 
 /** The next action of a Run. */
@@ -46,6 +47,8 @@ export interface Rules {
   /** Limits of the whole Run: model steps, tokens, and their cost by `prices`. */
   limits: Pick<AgentManifest['limits'], 'maxSteps' | 'maxTokens' | 'maxCost'>;
   prices: Prices;
+  /** The Run's steps that are not in the transcript, and their tokens. */
+  earlier: EarlierUsage;
 }
 
 export interface ToolRules {
@@ -93,10 +96,12 @@ export function callsToCheck(transcript: readonly TranscriptEvent[]): ToolCall[]
   return message.data.toolCalls.filter(({ toolCallId: id }) => !started.has(id) && !completed.has(id));
 }
 
-/** Computes the usage from the Run's own messages. */
-function modelStep(transcript: readonly TranscriptEvent[], { runId, limits, prices }: Rules): NextAction {
+/** Computes the usage from the Run's own messages, and from those that are not in the transcript. */
+function modelStep(transcript: readonly TranscriptEvent[], { runId, limits, prices, earlier }: Rules): NextAction {
   const { maxSteps, maxTokens = Infinity, maxCost = Infinity } = limits;
-  let [steps, tokens, cost] = [0, 0, 0];
+  let { steps } = earlier;
+  let tokens = earlier.inputTokens + earlier.outputTokens;
+  let cost = costOf(earlier, prices);
   for (const event of transcript) {
     if (event.type !== 'assistant.message_added' || event.runId !== runId) continue;
     const { usage = NO_USAGE } = event.data;
@@ -109,6 +114,9 @@ function modelStep(transcript: readonly TranscriptEvent[], { runId, limits, pric
   if (cost >= maxCost) return { kind: 'give_up', code: 'cost_limit_reached' };
   return { kind: 'model_step', ...(maxTokens === Infinity ? {} : { tokensLeft: maxTokens - tokens }) };
 }
+
+/** For a transcript that has all steps of the Run. */
+export const NOTHING_EARLIER: EarlierUsage = { steps: 0, inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
 
 const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0 };
 

@@ -1,4 +1,4 @@
-import { nextAction, type NextAction, type Rules } from './next-action.ts';
+import { NOTHING_EARLIER, nextAction, type NextAction, type Rules } from './next-action.ts';
 import { answered, call, completed, decided, said, started, stopped } from './transcript.testing.ts';
 import type { TranscriptEvent } from './transcript.ts';
 
@@ -6,6 +6,7 @@ const rules: Rules = {
   runId: 'A',
   limits: { maxSteps: 3 },
   prices: { input: 1, output: 10 },
+  earlier: NOTHING_EARLIER,
   inputProblem: ({ invalidInput = null }) => invalidInput,
   tools: new Map([
     ['free', { policy: 'allow', idempotent: false, readOnly: false }],
@@ -195,6 +196,12 @@ describe('a budget', () => {
     expect(after({ maxCost: 2 }, ...used(1_000_000, 99_999))).toEqual(modelStep);
     const giveUp = { kind: 'give_up', code: 'cost_limit_reached' };
     expect(after({ maxCost: 2 }, ...used(1_000_000, 100_000))).toEqual(giveUp);
+  });
+
+  it('counts steps that the transcript lacks', () => {
+    const earlier = { steps: 2, inputTokens: 60, outputTokens: 40, cachedInputTokens: 0 };
+    for (const limits of [{ maxSteps: 2 }, { maxSteps: 9, maxTokens: 100 }, { maxSteps: 9, maxCost: 0.00046 }])
+      expect(nextAction([hello], { ...rules, limits, earlier })).toMatchObject({ kind: 'give_up' });
   });
 
   it('does not block a final message', () => {

@@ -1,5 +1,6 @@
 import { HarnessError, toolInputProblem, type Harness, type RunContext, type Tool, type ToolPolicy } from '#agents';
 import { toFinalOutput, type Command, type RecordedFact, type ToolCall } from '#domain';
+import type { EarlierUsage } from '#event-store';
 import { newId, pauseIfLong } from '#platform';
 import { BoundedTranscript } from './bounded-transcript.ts';
 import { FilesRefused, type Claim } from './claim.ts';
@@ -27,6 +28,7 @@ export interface Booted {
   policies: ReadonlyMap<string, ToolPolicy>;
   files: ThreadFolder;
   transcript: TranscriptEvent[];
+  earlier: EarlierUsage;
   room: RunRoom;
 }
 
@@ -54,7 +56,7 @@ export class RunExecution {
     this.transcript = new BoundedTranscript(booted.transcript);
   }
 
-  private rulesOf({ context: { manifest }, tools, policies }: Booted): Rules {
+  private rulesOf({ context: { manifest }, tools, policies, earlier }: Booted): Rules {
     const ruled = tools.map((tool) => {
       const { name, idempotent, readOnly = false } = tool;
       return [name, { policy: policies.get(name) ?? 'deny', idempotent, readOnly }] as const;
@@ -62,7 +64,7 @@ export class RunExecution {
     const inputProblem = ({ toolCallId }: ToolCall): string | null => this.inputProblems.get(toolCallId) ?? null;
     const prices = manifest.model?.prices ?? { input: 0, output: 0 };
     const { runId } = this.claim.job;
-    return { runId, tools: new Map(ruled), inputProblem, limits: manifest.limits, prices };
+    return { runId, tools: new Map(ruled), inputProblem, limits: manifest.limits, prices, earlier };
   }
 
   /** Checks each call once, because a check may take a while in the task pool. */

@@ -102,7 +102,7 @@ export async function visibleFiles(rows: readonly FolderRow[]): Promise<FolderFi
   const namers = { attachment: distinctNamer(), artifact: distinctNamer() };
   const files: FolderFile[] = [];
   for (const row of rows) {
-    // Normalizing a name takes up to 45 µs.
+    // A folder may have thousands of files with long names, and each is normalized.
     await pauseIfLong();
     const folder = row.kind === 'attachment' ? ATTACHMENTS_FOLDER : ARTIFACTS_FOLDER;
     files.push(

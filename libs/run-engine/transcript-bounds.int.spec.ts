@@ -105,7 +105,7 @@ describe('the statement of readTranscript', () => {
     expect(await texts(500)).toEqual(['x', 'assistant.message_added', 'tool.started', 1, 'assistant.message_added']);
   });
 
-  it('returns the newest events, from a message of a person on', async () => {
+  it('returns the newest events', async () => {
     const { engine } = await world.makeWorker({
       harnesses: [scriptedHarness(useTools(['look']), [tool('look', async () => ok('seen'))])],
     });
@@ -115,18 +115,40 @@ describe('the statement of readTranscript', () => {
     await world.handle(threadId, next('second', runId));
     await engine.executeJob({ threadId, runId, dispatch: 1 });
     const all = await read(threadId);
-    const second = all.findLastIndex(({ type }) => type === 'message.added');
-    // Some events of the first turn are among the newest.
-    for (const events of [all.length - 1, all.length - second])
-      expect(await read(threadId, { events })).toEqual(all.slice(second));
-    expect(await read(threadId, { events: all.length + 1 })).toEqual(all);
-    // The newest are all of one turn.
-    expect(await read(threadId, { events: 2 })).toEqual(all.slice(-2));
+    for (const events of [2, all.length - 1, all.length, all.length + 1])
+      expect(await read(threadId, { events })).toEqual(all.slice(-events));
     const sizes = [all.length, 2].map((events) =>
       world.store.measureTranscript(threadId, { ...TRANSCRIPT_BOUNDS, events }),
     );
     const [whole, newest] = await Promise.all(sizes);
     expect(newest!.bytes).toBeLessThan(whole!.bytes);
+  });
+
+  it('leaves out so much only that the limits of a Run still count all its steps', async () => {
+    const { engine } = await world.makeWorker({
+      harnesses: [scriptedHarness(useTools(['act']), [tool('act', async () => ok('done'))])],
+    });
+    const limits = { maxSteps: 1 };
+    const { threadId, runId, job } = await world.say('x', {
+      ...scripted,
+      limits,
+      tools: [{ pattern: '*', policy: 'ask' }],
+    });
+    await engine.executeJob(job);
+    const [asked] = (await world.stream(threadId)).filter(({ type }) => type === 'tool.confirmation_requested');
+    // As many events of other Runs as a transcript has, after the Run's only step.
+    await world.ownerPool.query(
+      `with moved as (update streams set version = version + $2 where thread_id = $1 returning version - $2 as version)
+       insert into events (thread_id, version, id, type, schema_version, data, run_id, attempt, public, occurred_at)
+       select $1, moved.version + n, last_event_id || lpad(n::text, 6, '0'), 'tool.started', 1,
+              jsonb_build_object('toolCallId', 'other' || n), $3, 1, false, now()
+       from moved, streams, generate_series(1, $2) as n where streams.thread_id = $1`,
+      [threadId, TRANSCRIPT_BOUNDS.events, ulid()],
+    );
+    const { requestId } = asked!.data as { requestId: string };
+    await world.handle(threadId, { type: 'decide_permission', requestId, decision: 'allow_once', by: 'ann' });
+    await engine.executeJob(world.jobs.findLast((ready) => ready.runId === runId)!);
+    expect(await world.summary(runId)).toMatchObject({ status: 'failed', error: { code: 'step_limit_reached' } });
   });
 
   it.each<[string, string]>([

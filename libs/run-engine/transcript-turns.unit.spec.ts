@@ -1,6 +1,6 @@
 import { measureTurns, nightTest } from '#testing';
 import { BoundedTranscript, measure } from './bounded-transcript.ts';
-import { callsToCheck, nextAction, type Rules } from './next-action.ts';
+import { NOTHING_EARLIER, callsToCheck, nextAction, type Rules } from './next-action.ts';
 import { publicCall, settledFact } from './tool-step.ts';
 import { answered, call, completed, said, started } from './transcript.testing.ts';
 import { toMessages, transcriptOf, type TranscriptEvent } from './transcript.ts';
@@ -39,6 +39,7 @@ const rules: Rules = {
   inputProblem: () => null,
   limits: { maxSteps: 1_000_000 },
   prices: { input: 0, output: 0 },
+  earlier: NOTHING_EARLIER,
 };
 const asked = { runId: 'A', queuedAt: '2026-01-01T00:00:00.000Z', liveRunIds: new Set(['A']) };
 

@@ -147,8 +147,12 @@ export function toMessages(events: readonly TranscriptEvent[]): TranscriptMessag
     }
   }
   settle();
+  // Providers require a message of a person first. It may be among the older events that a transcript lacks.
+  if (messages[0]?.role === 'assistant') messages.unshift(LEFT_OUT);
   return messages;
 }
+
+const LEFT_OUT: TranscriptMessage = { role: 'user', text: '[Earlier messages are left out.]', fileIds: [] };
 
 const UNANSWERED = {
   unknown: 'The Run ended while this call was under way; it may have taken effect.',

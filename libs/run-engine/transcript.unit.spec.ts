@@ -157,6 +157,12 @@ describe('an event of another shape than this version stores', () => {
 });
 
 describe('toMessages', () => {
+  it('begins with a message of a person, even if that was left out', () => {
+    const [first, second] = toMessages([answered('An answer.'), said('q')]);
+    expect(first).toMatchObject({ role: 'user', text: '[Earlier messages are left out.]' });
+    expect(second).toMatchObject({ role: 'assistant', text: 'An answer.' });
+  });
+
   it('gives every call a result before the next message', () => {
     const events = [
       said('a'),
