@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { access, chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { access, chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -217,8 +217,7 @@ describe('standalone', () => {
     try {
       const OPENAI_MODEL = 'any';
       const model = { OPENAI_BASE_URL: provider.openaiUrl, OPENAI_API_KEY: provider.apiKey, OPENAI_MODEL };
-      const { stdout: npx } = await run('which', ['npx']);
-      await start({ ...model, TOOL_SERVER_COMMANDS: npx.trim(), TOOL_SERVER_FOLDERS: `${ROOT}:rw` });
+      await start(model);
       const quickstart = await readFile(join(home, '.data', 'quickstart.env'), 'utf8');
       const agentId = /^ASSISTANT_ID=(.+)$/m.exec(quickstart)?.[1] ?? '';
       expect(running!.output()).toContain(`Assistant (any): agent ${agentId}`);
@@ -226,12 +225,24 @@ describe('standalone', () => {
       const { threadId } = await createAcknowledged(me, 'script: hello');
       await waitForEntry(me, threadId, 'run.completed');
       expect((await getThread(me, threadId)).body.run?.finalOutput?.text).toBe('Hello, I am here.');
-      // The README's command, with the key and the programs in place.
+      // The README's command, with the key in place.
       const apply = 'agent apply -f examples/agents/analyst.yaml --org Quickstart --owner You --publish --yes';
       expect(await readFile(join(ROOT, 'README.md'), 'utf8')).toContain(`npx spool ${apply}\n`);
       await spool(...apply.split(' '));
       const shown = await spool('agent', 'show', 'analyst', '--org', 'Quickstart', '--json');
-      expect(JSON.parse(shown.stdout)).toMatchObject({ agent: { published: true }, readiness: [] });
+      const { agent, readiness } = JSON.parse(shown.stdout) as { agent: { id: string }; readiness: unknown[] };
+      expect({ agent, readiness }).toMatchObject({ agent: { published: true }, readiness: [] });
+      // A step begins once the tools of its servers are listed. This copy has the address of the scripted provider.
+      const manifest = join(home, 'analyst.yaml');
+      const text = await readFile(join(ROOT, 'examples/agents/analyst.yaml'), 'utf8');
+      await writeFile(manifest, withProvider(text, provider.openaiUrl));
+      await spool('agent', 'apply', '-f', manifest, '--org', 'Quickstart', '--owner', 'You', '--publish', '--yes');
+      const analyst = { ...me, agentId: agent.id };
+      const asked = await createAcknowledged(analyst, 'script: hello');
+      await waitForEntry(analyst, asked.threadId, 'run.completed');
+      const tools = JSON.stringify(provider.requests.at(-1)?.body);
+      expect(tools).toContain('handbook__read_text_file');
+      expect(tools).toContain('everything__get-sum');
     } finally {
       await provider.close();
     }
@@ -323,3 +334,10 @@ describe('standalone, told to stop while it starts', () => {
     expect(await exists(join(home, 'database.url'))).toBe(false);
   });
 });
+
+/** Returns the manifest with this provider, and with time for the tool server that is optional, which may start slowly. */
+function withProvider(manifest: string, baseUrl: string): string {
+  return manifest
+    .replace(/^( +)name: gpt-.*$/m, `$&\n$1baseUrl: ${baseUrl}`)
+    .replace(/^( +)required: false$/m, '$&\n$1startMs: 2m');
+}

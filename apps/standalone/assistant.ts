@@ -1,8 +1,7 @@
-import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { parseManifests, type AgentManifestInput } from '#agents';
+import { exampleFile } from './examples.ts';
 
 type Env = Record<string, string | undefined>;
 type Model = NonNullable<AgentManifestInput['model']>;
@@ -46,16 +45,10 @@ export function providerAddresses({ OPENAI_BASE_URL, ANTHROPIC_BASE_URL }: Env):
 
 /** Returns the manifest of the assistant in examples/agents, with this model. */
 export async function assistantManifest(model: Model): Promise<AgentManifestInput> {
-  const file = exampleFile('assistant.yaml');
+  const file = exampleFile('agents/assistant.yaml');
   const [parsed] = parseManifests(await readFile(file, 'utf8'), file).manifests;
   if (parsed === undefined) throw new Error(`${file} contains no manifest`);
   return { ...parsed.manifest, model };
-}
-
-/** Finds an example in a folder above this file, in the sources or in the build. */
-function exampleFile(name: string, directory = import.meta.dirname): string {
-  const file = join(directory, 'examples/agents', name);
-  return existsSync(file) || directory === dirname(directory) ? file : exampleFile(name, dirname(directory));
 }
 
 const modelList = z.object({ data: z.array(z.object({ id: z.string().min(1) })).min(1) });

@@ -26,6 +26,7 @@ import { migrateInstallation } from '#run-queue';
 import { apiShutdownHooks, createApi, healthOf, listen, nameAgents } from '../api/start-api.ts';
 import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
 import { chatLink } from './chat-link.ts';
+import { exampleTools } from './examples.ts';
 import { writePrivateFile } from './private-file.ts';
 import { prepareQuickstart, quickstartFile, quickstartKeys, usableAgents, type Quickstart } from './quickstart.ts';
 import { StandaloneModule } from './standalone.module.ts';
@@ -45,8 +46,9 @@ async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const dataDir = resolve(settings.DATA_DIR);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const databaseUrl = settings.DATABASE_URL ?? (await startOwnDatabase(lifecycle, dataDir, settings, logger));
-  // No other process counts requests in the embedded database.
-  const alone = settings.DATABASE_URL === undefined ? { RATE_LIMIT_STORE: 'process' as const } : {};
+  // No other process counts requests in the embedded database, or starts the programs of its agents.
+  const isAlone = settings.DATABASE_URL === undefined;
+  const alone = isAlone ? { RATE_LIMIT_STORE: 'process' as const, ...exampleTools(process.env, dataDir) } : {};
   const allowed = [settings.ALLOWED_PRIVATE_ADDRESSES, ...providerAddresses(process.env)].filter(Boolean).join(',');
   const BROWSER_TOKEN_KEYS = settings.BROWSER_TOKEN_KEYS ?? (await quickstartKeys(dataDir));
   const own = {

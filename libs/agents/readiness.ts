@@ -54,7 +54,8 @@ export class ReadinessCheck {
       const error = await this.problemOf(reference);
       return error instanceof NotAllowed ? [{ path, error }] : [];
     });
-    return [...(await Promise.all(named)).flat(), ...this.refusedParts(manifest)];
+    const servers = manifest.toolServers.flatMap((server, i) => this.refusedParts(server, i));
+    return [...(await Promise.all(named)).flat(), ...servers];
   }
 
   private async find(manifest: AgentManifest): Promise<ReadinessIssue[]> {
@@ -96,24 +97,21 @@ export class ReadinessCheck {
 
   private refusedServers({ toolServers }: AgentManifest, required: boolean): ReadinessIssue[] {
     const message = `a tool server${required ? '' : ' that is not required'} is not allowed here`;
-    const servers = toolServers.map((server) => (server.required === required ? server : null));
-    return this.refusedParts({ toolServers: servers }).map(({ path, error }) => ({
-      message,
-      detail: `${path}: ${error.message}`,
-    }));
+    const parts = toolServers.flatMap((server, i) =>
+      server.required === required ? this.refusedParts(server, i) : [],
+    );
+    return parts.map(({ path, error }) => ({ message, detail: `${path}: ${error.message}` }));
   }
 
-  /** Finds programs that this installation does not start, and networks that it does not give. */
-  private refusedParts({ toolServers }: { toolServers: readonly (ToolServerInput | null)[] }): NotAllowedPart[] {
+  /** Returns the parts of a tool server that this installation does not allow: its program, or the network. */
+  private refusedParts(server: ToolServerInput, i: number): NotAllowedPart[] {
+    if (!('command' in server)) return [];
     const { allowances } = this.options;
-    return toolServers.flatMap((server, i) => {
-      if (server === null || !('command' in server)) return [];
-      const part = (field: string, check: () => unknown) => refusal(`toolServers.${i}.${field}`, check);
-      return [
-        ...part('command', () => allowedCommand(server.command, allowances)),
-        ...(server.network ? part('network', () => requireNetwork(allowances)) : []),
-      ];
-    });
+    const part = (field: string, check: () => unknown) => refusal(`toolServers.${i}.${field}`, check);
+    return [
+      ...part('command', () => allowedCommand(server.command, allowances)),
+      ...(server.network ? part('network', () => requireNetwork(allowances)) : []),
+    ];
   }
 }
 

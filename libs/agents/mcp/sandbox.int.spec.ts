@@ -92,6 +92,12 @@ it('gives variables to the program alone, and no capability', async () => {
   expect({ code, output }).toEqual({ code: 0, output: 'a b\nCapEff:\t0000000000000000\n/tmp\n' });
 });
 
+it('starts a program in the directory of the worker if it sees a folder in it', async () => {
+  const seen = [{ path: join(process.cwd(), 'examples'), writable: false }];
+  expect((await run('pwd; ls', { folders: seen })).output).toBe(`${process.cwd()}\nexamples\n`);
+  expect((await run('pwd', { folders: [] })).output).toBe('/tmp\n');
+});
+
 it('lets a program write only where it may', async () => {
   const folder = sharedFolder();
   const script = (where: string): string => `echo x > ${where}/x && cat ${where}/x`;

@@ -180,7 +180,7 @@ export class ToolSandbox {
   private async bubblewrap(program: Pick<Program, 'command' | 'network'>) {
     const view = await sandboxView(this.options, program);
     const here = await realpath(process.cwd());
-    const sees = view.folders.some(({ real }) => isWithin(here, real));
+    const sees = here !== '/' && view.folders.some(({ real }) => isWithin(here, real) || isWithin(real, here));
     return { args: bubblewrapArgs(view), cwd: ['--chdir', sees ? here : '/tmp'] };
   }
 }

@@ -309,7 +309,7 @@ const agents = {
   ),
   TOOL_SERVER_COMMANDS: all(
     'Programs that manifests may start as tool servers (docs/tools.md): absolute paths, separated by commas. ' +
-      'Unset: none. The API and workers need the same value.',
+      'Unset: none, except in `npm start`. The API and workers need the same value.',
     pathList,
     '/usr/bin/npx',
   ),
