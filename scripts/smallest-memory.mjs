@@ -1,6 +1,6 @@
 /**
  * Finds the smallest memory limits under which processes start and serve, and survive the attacks of a hostile tenant:
- * `npm run build && node scripts/smallest-memory.mjs`. Bisects a range in steps of 16 MiB, in about 30 minutes. Run nothing else
+ * `npm run build && node scripts/smallest-memory.mjs`. Bisects a range in steps of 16 MiB, in about 20 minutes. Run nothing else
  * on the machine meanwhile. A spec that fails for any reason counts as too little memory; the end of its output is shown.
  */
 import { spawnSync } from 'node:child_process';

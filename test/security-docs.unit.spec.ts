@@ -5,7 +5,7 @@ const ROOT = join(import.meta.dirname, '..');
 const PAGE = join(ROOT, 'docs/security.md');
 
 /** A link to a test, with its title: `[words](../path.spec.ts "title")`. */
-const TEST_LINK = /\[[^\]]+\]\((?<path>[^) ]+\.(?:spec|testsuite)\.ts) "(?<title>[^"]+)"\)/g;
+const TEST_LINK = /\[(?<words>[^\]]+)\]\((?<path>[^) ]+\.(?:spec|testsuite)\.ts) "(?<title>[^"]+)"\)/g;
 
 const sections = readFileSync(PAGE, 'utf8')
   .split(/^## /m)
@@ -26,7 +26,10 @@ const boundaries = rowsOf('threat | control | test');
 const attacks = rowsOf('attack | before | now | test');
 const threats = [...boundaries, ...attacks];
 const shown = threats.flatMap(({ threat, tests }) =>
-  [...tests.matchAll(TEST_LINK)].map(({ groups }) => ({ threat, path: groups!['path']!, title: groups!['title']! })),
+  [...tests.matchAll(TEST_LINK)].map(({ groups }) => {
+    const { words = '', path = '', title = '' } = groups!;
+    return { threat, words, path, title };
+  }),
 );
 
 describe('docs/security.md', () => {
@@ -58,6 +61,13 @@ describe('docs/security.md', () => {
     const source = readFileSync(file, 'utf8');
     // Matches a string that begins with the title. A comment or a part of a string is no test.
     expect(["'", '`', '"'].filter((quote) => source.includes(quote + title))).toHaveLength(1);
+  });
+
+  test('marks the tests that run only at night', async () => {
+    const { nightOnly } = (await import(join(ROOT, 'scripts/night-parts.mjs'))) as { nightOnly: string[] };
+    const onlyAtNight = shown.filter(({ path }) => nightOnly.some((pattern) => new RegExp(pattern).test(path)));
+    expect(onlyAtNight.length).toBeGreaterThan(0);
+    expect(shown.filter(({ words }) => words.endsWith(', at night'))).toEqual(onlyAtNight);
   });
 
   test('is linked from README.md and SECURITY.md', () => {

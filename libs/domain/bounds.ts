@@ -217,7 +217,7 @@ export const BOUNDS = {
     whole: bytes(8 * MIB, 'the newest texts of a transcript in memory', 'cut'),
     /** The cost of a step does not depend on earlier steps. */
     growth: units(2 * MIB, 'texts that a Run adds before older texts are cut', 'cut'),
-    /** A Run with the most steps and one call in each fits. Usage of steps before them does not count for a resumed Run. */
+    /** A Run with the most steps and one call in each fits. */
     events: entries(50_000, 'stored events of a transcript', 'cut'),
     oldText: units(2_000, 'each older text of a transcript', 'cut'),
     event: units(256 * KIB, 'parsing stored events in one turn', 'slices'),

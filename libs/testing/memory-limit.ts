@@ -13,7 +13,8 @@ export type LimitKind = (typeof LIMIT_KINDS)[number];
 /**
  * A limit on memory that the kernel enforces. A cgroup counts a process together with its children, so it gets `bytes` and
  * `children`: the size of a container, by docs/operations/run-memory.md. RLIMIT_DATA counts each process alone, so it gets
- * `bytes` and `untouched`. The spec must check with `peakMemory` that the process alone stays below `bytes`.
+ * `bytes` and `untouched`. It is also set in a cgroup with room for children, and alone where no cgroup can be made. The spec
+ * must check with `peakMemory` that the process alone stays below `bytes`.
  */
 export interface MemoryLimit {
   /** For the process without its children. Half of it is for V8's heap. */

@@ -2,7 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually, memoryOf, peakMemory } from '#testing';
 import { createThread, send, type ThreadAnswer } from '../support/client.ts';
 import { MetricsReader } from '../support/metrics-reader.ts';
-import { isLong, POOL_MEMORY, startSystem, upTo, type ApiProcess, type System } from '../support/system.ts';
+import {
+  isLong,
+  POOL_MEMORY,
+  startSystem,
+  UNTOUCHED_MEMORY,
+  upTo,
+  type ApiProcess,
+  type System,
+} from '../support/system.ts';
 import { addTenant, type Tenant } from '../support/tenants.ts';
 
 /**
@@ -14,11 +22,9 @@ import { addTenant, type Tenant } from '../support/tenants.ts';
 const MIB = 1024 * 1024;
 /** Of touched memory, without children. */
 const LIMIT_BYTES = 256 * MIB;
-/** Stacks of threads, which RLIMIT_DATA counts and nobody touches (libs/task-pool/spawn-child.ts). */
-const UNTOUCHED_BYTES = 64 * MIB;
 const BODY_BYTES = 8 * MIB;
 const CONNECTIONS = 12;
-const DURATION_MS = isLong ? 60_000 : 15_000;
+const DURATION_MS = isLong ? 100_000 : 15_000;
 
 let system: System;
 let api: ApiProcess;
@@ -26,7 +32,7 @@ let greedy: Tenant[];
 let neighbour: Tenant;
 
 beforeAll(async () => {
-  const limit = { bytes: LIMIT_BYTES, children: POOL_MEMORY, untouched: UNTOUCHED_BYTES };
+  const limit = { bytes: LIMIT_BYTES, children: POOL_MEMORY, untouched: UNTOUCHED_MEMORY };
   system = await startSystem({ env: { METRICS_PORT: '0' }, memoryLimits: { api: limit, worker: limit } });
   api = await system.startApi();
   const { pool } = system.database;

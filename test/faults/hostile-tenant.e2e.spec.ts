@@ -26,7 +26,7 @@ import type { Listening, Order, Report } from '../support/hostile/attacker.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import type { StandardLoad } from '../support/standard-load.ts';
 import { startStandardSystem, type StandardSystem } from '../support/standard-system.ts';
-import { memoryOfEnvironment, POOL_MEMORY } from '../support/system.ts';
+import { memoryOfEnvironment, POOL_MEMORY, UNTOUCHED_MEMORY } from '../support/system.ts';
 import { percentile, toldTimes } from '../support/times.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -37,8 +37,6 @@ const MEMORY = {
 };
 /** Less than the limit of the worker, which tool servers inherit where there is no cgroup. Three run in parallel. */
 const TOOL_SERVER_MEMORY = 256 * MEBIBYTE;
-/** Stacks of threads, which RLIMIT_DATA counts and nobody touches (libs/task-pool/spawn-child.ts). */
-const UNTOUCHED = 64 * MEBIBYTE;
 const SLOTS_A_WORKER = 16;
 /** Of the fleet, at most, for one organization. */
 const SLOTS_PERCENT = 90;
@@ -99,8 +97,8 @@ describeWithRedis('a hostile tenant beside the standard load of another', () => 
       ...{ TOOL_SERVER_FOLDERS: `${ROOT},${folder}`, TOOL_SERVER_MEMORY_BYTES: String(TOOL_SERVER_MEMORY) },
     };
     const memoryLimits = {
-      api: { bytes: MEMORY.api, untouched: UNTOUCHED, children: POOL_MEMORY },
-      worker: { bytes: MEMORY.worker, untouched: UNTOUCHED, children: POOL_MEMORY + 3 * TOOL_SERVER_MEMORY },
+      api: { bytes: MEMORY.api, untouched: UNTOUCHED_MEMORY, children: POOL_MEMORY },
+      worker: { bytes: MEMORY.worker, untouched: UNTOUCHED_MEMORY, children: POOL_MEMORY + 3 * TOOL_SERVER_MEMORY },
     };
     system = await startStandardSystem({ queueUrl: redisUrl().url, env, memoryLimits });
     // One token stands for many callers of the neighbour.

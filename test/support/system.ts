@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { ulid } from 'ulid';
 import { AccessStore } from '#access';
 import { createAgent, publishAgentVersion, type AgentManifestInput } from '#agents';
@@ -69,6 +71,7 @@ export async function startSystem({ queueUrl, env = {}, manifest = {}, ...on }: 
     STREAMS_PER_TOKEN: '1000000',
     STREAMS_PER_THREAD: '1000000',
     STREAMS_PER_PROCESS: '1000000',
+    MALLOC_MMAP_THRESHOLD_: mallocThreshold(),
     ...toolServerEnv,
     // Manifests may name all variables of a test that are not settings.
     MANIFEST_VARIABLES: variablesOf(env),
@@ -106,8 +109,17 @@ export function memoryOfEnvironment(app: App): number | undefined {
   return mebibytes === undefined ? undefined : Number(mebibytes) * 1024 ** 2;
 }
 
+/** Bytes that RLIMIT_DATA counts and nobody touches: the stacks of ten threads, 8 MiB each, and what malloc reserves. */
+export const UNTOUCHED_MEMORY = 96 * 1024 ** 2;
+
 /** The most memory of all children of a task pool, bytes: the default POOL_PROCESSES × the default POOL_MEMORY_BYTES. */
 export const POOL_MEMORY = 2 * 256 * 1024 ** 2;
+
+/** Returns the setting of glibc that the image has. */
+function mallocThreshold(): string {
+  const dockerfile = readFileSync(join(import.meta.dirname, '../../docker/Dockerfile'), 'utf8');
+  return /^ENV MALLOC_MMAP_THRESHOLD_=(\d+)$/m.exec(dockerfile)![1]!;
+}
 
 const variablesOf = (env: Record<string, string>): string =>
   Object.keys(env)

@@ -22,20 +22,20 @@ let timer: NodeJS.Timeout | null = null;
  */
 export function drainRequest(source: Readable, connection: Socket, owner: string): void {
   const hangUp = (): void => void connection.destroy();
-  let lastLook: NodeJS.Immediate | undefined;
-  // A process that had no CPU time calls its timers before it reads what has arrived meanwhile.
-  const lookAgain = (): void => void (lastLook = setImmediate(hangUp));
-  const waitForChunk = (): NodeJS.Timeout => setTimeout(lookAgain, SILENCE_MS).unref();
+  let hangUpCheck: NodeJS.Immediate | undefined;
+  // After a stall of the process, timers run before pending reads. So this waits for one read first.
+  const hangUpUnlessRead = (): void => void (hangUpCheck = setImmediate(hangUp));
+  const waitForChunk = (): NodeJS.Timeout => setTimeout(hangUpUnlessRead, SILENCE_MS).unref();
   let silence = waitForChunk();
-  const heard = (): void => {
+  const stopWaiting = (): void => {
     clearTimeout(silence);
-    clearImmediate(lastLook);
+    clearImmediate(hangUpCheck);
   };
   const patience = setTimeout(hangUp, PATIENCE_MS).unref();
   let hasStopped = false;
   const stop = (): void => {
     hasStopped = true;
-    heard();
+    stopWaiting();
     clearTimeout(patience);
   };
   const readNext = (): void => {
@@ -44,7 +44,7 @@ export function drainRequest(source: Readable, connection: Socket, owner: string
     source.resume();
   };
   source.on('data', () => {
-    heard();
+    stopWaiting();
     source.pause();
     callInTurn(owner, readNext);
   });

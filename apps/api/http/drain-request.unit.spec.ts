@@ -38,8 +38,9 @@ test('keeps the connection of a sender whose chunk arrived while the process sto
   await once(server, 'listening');
   const sender = connect((server.address() as AddressInfo).port, '127.0.0.1');
   const [connection] = (await once(server, 'connection')) as [Socket];
+  if (sender.connecting) await once(sender, 'connect');
   drainRequest(connection, connection, 'sender');
-  const arrived = once(connection, 'data');
+  const arrived = Promise.race([once(connection, 'data'), once(connection, 'close')]);
   sender.write('late');
   // Longer than a sender may be silent.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_100);
