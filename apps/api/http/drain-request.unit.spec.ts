@@ -33,7 +33,7 @@ test('owners take turns, for any number of requests of each', async () => {
   for (const source of sources) source.destroy();
 });
 
-test('keeps the connection of a sender whose chunk arrived while the process stood still', async () => {
+test('keeps the connection of a sender whose chunk arrived while the process was blocked', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const sender = connect((server.address() as AddressInfo).port, '127.0.0.1');

@@ -1,14 +1,19 @@
 import { JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
 import { BOUNDS } from '#domain';
+import { ownTurn } from '#platform';
 import { tidyMessage } from './message.ts';
+
+const LONG_TEXT = BOUNDS.toolServers.tidied.value;
 
 /** Passes server-sent events on with tidied messages (`tidyMessage`), also a last event without an empty line after it. */
 export function tidyEvents(): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder();
   const encoder = new TextEncoder();
   const events = new EventText();
-  const pass = (text: string, controller: TransformStreamDefaultController<Uint8Array>): void => {
+  const pass = async (text: string, controller: TransformStreamDefaultController<Uint8Array>): Promise<void> => {
     const tidy = events.take(text);
+    // The SDK parses a message in the turn in which it gets it. The message was already parsed in this turn.
+    if (tidy.length > LONG_TEXT) await ownTurn();
     if (tidy !== '') controller.enqueue(encoder.encode(tidy));
   };
   return new TransformStream<Uint8Array, Uint8Array>({
@@ -54,8 +59,6 @@ class EventText {
     return `data: ${tidyText(this.data.splice(0).join('\n')).replaceAll('\n', '\ndata: ')}\n\n`;
   }
 }
-
-const LONG_TEXT = BOUNDS.toolServers.tidied.value;
 
 function tidyText(text: string): string {
   try {
