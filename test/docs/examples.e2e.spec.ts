@@ -152,7 +152,7 @@ describe('the examples of agents', () => {
   );
 
   it('the analyst uses both its tool servers, and asks before it changes the handbook', async () => {
-    const caller = await publish('analyst.yaml', (text) => text.replace('examples/handbook', handbook), {
+    const caller = await publish('analyst.yaml', (text) => text.replaceAll('examples/handbook', handbook), {
       baseUrl: provider.openaiUrl,
     });
     const threadId = await ask(caller, `script: analysis\n${handbook}`);
