@@ -1,7 +1,16 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { checkManifest } from '#agents';
-import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
+import { assistantManifest, modelFromEnv, NoModel, providerAddresses, requireListedKey } from './assistant.ts';
+
+test('a model whose key is no variable of manifests is refused with the setting', () => {
+  const model = { provider: 'openai-compatible' as const, name: 'm', apiKey: { env: 'OPENAI_API_KEY' } };
+  expect(() => requireListedKey(model, 'TICKETS_TOKEN')).toThrow(
+    new NoModel('MANIFEST_VARIABLES does not list OPENAI_API_KEY'),
+  );
+  for (const listed of ['*_API_KEY', 'A,OPENAI_API_KEY']) expect(() => requireListedKey(model, listed)).not.toThrow();
+  expect(() => requireListedKey({ provider: 'openai-compatible', name: 'm' }, '')).not.toThrow();
+});
 
 describe('model from the environment', () => {
   let server: Server;

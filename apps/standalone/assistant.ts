@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { parseManifests, type AgentManifestInput } from '#agents';
+import { listsVariable, parseList } from '#platform';
 import { exampleFile } from './examples.ts';
 
 type Env = Record<string, string | undefined>;
@@ -32,6 +33,12 @@ export async function modelFromEnv(env: Env): Promise<Model | null> {
   if (!ANTHROPIC_API_KEY) return null;
   const name = ANTHROPIC_MODEL || HOSTED.ANTHROPIC_MODEL;
   return { provider: 'anthropic', name, ...from(ANTHROPIC_BASE_URL), apiKey: { env: 'ANTHROPIC_API_KEY' } };
+}
+
+/** Throws NoModel if the variable of the model's key is not allowed in manifests. `listed` is the setting MANIFEST_VARIABLES. */
+export function requireListedKey({ apiKey }: Model, listed: string): void {
+  if (apiKey === undefined || !('env' in apiKey) || listsVariable(parseList(listed), apiKey.env)) return;
+  throw new NoModel(`MANIFEST_VARIABLES does not list ${apiKey.env}`);
 }
 
 /** Returns the addresses of the providers in the environment. They are allowed even if private, because the operator set them. */

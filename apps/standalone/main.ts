@@ -24,7 +24,7 @@ import {
 } from '#platform';
 import { migrateInstallation } from '#run-queue';
 import { apiShutdownHooks, createApi, healthOf, listen, nameAgents } from '../api/start-api.ts';
-import { assistantManifest, modelFromEnv, NoModel, providerAddresses } from './assistant.ts';
+import { assistantManifest, modelFromEnv, NoModel, providerAddresses, requireListedKey } from './assistant.ts';
 import { chatLink } from './chat-link.ts';
 import { exampleTools } from './examples.ts';
 import { writePrivateFile } from './private-file.ts';
@@ -66,16 +66,17 @@ async function main(lifecycle: ProcessLifecycle): Promise<void> {
   const { pool } = app.get<Database>(DATABASE);
   const file = quickstartFile(settings.DATA_DIR, settings.DATABASE_URL);
   const handlers = app.get<AdminHandlers>(ADMIN_HANDLERS);
-  const assistant = await assistantFromEnv(logger);
+  const assistant = await assistantFromEnv(settings, logger);
   const quickstart = await prepareQuickstart({ pool, handlers }, { file, baseUrl, assistant });
   nameAgents(app, await usableAgents(pool, quickstart));
   process.stdout.write(welcome(quickstart, file, await chatLink(quickstart, logger), assistant?.model?.name));
 }
 
 /** Returns the assistant of the environment. Logs a wrong provider instead of failing, because the service works without it. */
-async function assistantFromEnv(logger: Logger): Promise<AgentManifestInput | null> {
+async function assistantFromEnv(settings: Config, logger: Logger): Promise<AgentManifestInput | null> {
   try {
     const model = await modelFromEnv(process.env);
+    if (model !== null) requireListedKey(model, settings.MANIFEST_VARIABLES);
     return model && (await assistantManifest(model));
   } catch (error) {
     if (!(error instanceof NoModel)) throw error;
