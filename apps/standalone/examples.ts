@@ -13,23 +13,22 @@ export function exampleFile(name: string, directory = import.meta.dirname): stri
 
 /** Settings by which an operator decides about programs, and what they must not see. */
 const DECIDED_BY = ['TOOL_SERVER_COMMANDS', 'TOOL_SERVER_FOLDERS', 'TOOL_SERVER_ISOLATION', 'MANIFEST_FILES'];
-const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'];
+/** The path of Node, and the folders in which the sandbox looks for bubblewrap. */
+const THIS_MACHINE = { node: process.execPath, systemFolders: ['/usr/local/bin', '/usr/bin', '/bin'] };
 
 /**
  * Returns the settings that examples/agents/analyst.yaml needs: npx, the packages of the checkout, and the handbook. Returns none if
  * the operator has decided about programs or secret files, even by an empty value, or if programs cannot be isolated.
  */
-export function exampleTools(env: Env, dataDir: string): Partial<ToolSettings> {
-  if (DECIDED_BY.some((name) => name in env) || !SYSTEM_FOLDERS.some((folder) => existsSync(join(folder, 'bwrap'))))
-    return {};
-  const programs = dirname(process.execPath);
+export function exampleTools(env: Env, dataDir: string, machine = THIS_MACHINE): Partial<ToolSettings> {
+  const isDecided = DECIDED_BY.some((name) => name in env);
+  if (isDecided || !machine.systemFolders.some((folder) => existsSync(join(folder, 'bwrap')))) return {};
+  const programs = dirname(machine.node);
   const npx = join(programs, 'npx');
   const handbook = exampleFile('handbook');
   const packages = join(dirname(dirname(handbook)), 'node_modules');
   // Node and npm. Programs always see /usr.
-  const ofNode = programs.startsWith('/usr/')
-    ? []
-    : [process.execPath, join(dirname(programs), 'lib/node_modules/npm')];
+  const ofNode = programs.startsWith('/usr/') ? [] : [machine.node, join(dirname(programs), 'lib/node_modules/npm')];
   const folders = [...ofNode, packages, `${handbook}:rw`];
   const areListable = [npx, ...folders].every((path) => !path.includes(','));
   const isOwn = [packages, handbook].some((path) => path.startsWith(`${dataDir}/`));
