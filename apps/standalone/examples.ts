@@ -31,7 +31,7 @@ export function exampleTools(env: Env, dataDir: string, machine = THIS_MACHINE):
   const ofNode = programs.startsWith('/usr/') ? [] : [machine.node, join(dirname(programs), 'lib/node_modules/npm')];
   const folders = [...ofNode, packages, `${handbook}:rw`];
   const areListable = [npx, ...folders].every((path) => !path.includes(','));
-  const isOwn = [packages, handbook].some((path) => path.startsWith(`${dataDir}/`));
-  if (![npx, packages, handbook].every((path) => existsSync(path)) || !areListable || isOwn) return {};
+  const isInDataDir = [packages, handbook].some((path) => path.startsWith(`${dataDir}/`));
+  if (![npx, packages, handbook].every((path) => existsSync(path)) || !areListable || isInDataDir) return {};
   return { TOOL_SERVER_COMMANDS: npx, TOOL_SERVER_FOLDERS: folders.join(',') };
 }

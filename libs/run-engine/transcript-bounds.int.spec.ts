@@ -124,7 +124,7 @@ describe('the statement of readTranscript', () => {
     expect(newest!.bytes).toBeLessThan(whole!.bytes);
   });
 
-  it('leaves out so much only that the limits of a Run still count all its steps', async () => {
+  it('leaves out steps that the limits of the Run still count', async () => {
     const { engine } = await world.makeWorker({
       harnesses: [scriptedHarness(useTools(['act']), [tool('act', async () => ok('done'))])],
     });
