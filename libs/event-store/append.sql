@@ -25,7 +25,9 @@ input as not materialized (
          $17::text as fingerprint,
          $18::smallint as status,
          $19::text as body,
-         $20::text as trace_parent
+         $20::text as trace_parent,
+         -- In a group: the ids of all work items that it writes. Null if the append is sent alone.
+         $21::text[] as work_in_group
 ),
 lock as materialized (
   -- The lock ends with this transaction, so "in progress" cannot outlive the work (docs/spec/decisions.md#idempotency).
@@ -51,9 +53,29 @@ due as materialized (
     and (due_at <= clock_timestamp() or work_until <= clock_timestamp())
   for update of run_work
 ),
+-- In a group, what another transaction has locked counts as a conflict, so that the statement does not wait. Groups hold the
+-- locks of all members, in another order than statements that lock many work items.
+unlocked_stream as materialized (
+  select s.thread_id from input, streams s
+  where input.work_in_group is not null and s.thread_id = input.thread_id and s.version = input.version_before
+  for update of s skip locked
+),
+own_work as materialized (
+  select unnest(work_in_group) as run_id from input limit (select cardinality(work_in_group) from input) -- as in `work_gone`
+),
+unlocked_work as materialized (
+  select w.run_id from unlocked_stream, own_work, run_work w where w.run_id = own_work.run_id for update of w skip locked
+),
+waits as materialized (
+  select input.work_in_group is not null and input.version_before > 0
+         and (not exists (select from unlocked_stream)
+              or (select count(*) from own_work, run_work w where w.run_id = own_work.run_id)
+                 > (select count(*) from unlocked_work)) as "any"
+  from input
+),
 gate as materialized (
-  select from input, lock, seen
-  where lock.held and not seen.key_seen and (not input.is_due or exists (select from due))
+  select from input, lock, seen, waits
+  where lock.held and not seen.key_seen and (not input.is_due or exists (select from due)) and not waits."any"
 ),
 created as (
   insert into streams (thread_id, version, last_event_id, last_occurred_at, state)

@@ -1,4 +1,4 @@
-import type { PoolClient, QueryConfig } from 'pg';
+import type { PoolClient } from 'pg';
 import type { Rejection, StoredEvent, ThreadState, WorkItem } from '#domain';
 import {
   inTransaction,
@@ -7,6 +7,7 @@ import {
   namedStatement,
   queryTimeout,
   traceParent,
+  type GroupedStatement,
   type NamedStatement,
 } from '#platform';
 import { withColumns, type RunSummary, type Summaries } from '#projections';
@@ -163,7 +164,7 @@ async function appendStream(
   { append, rows: eventRows }: Prepared,
   timeoutMs?: number,
 ): Promise<AppendResult> {
-  const statement = isEventsOnly(append) ? appendEvents(append, eventRows) : appendWhole(append, eventRows);
+  const statement = statementOf(append, eventRows, false);
   const { rows } = await client.query<AppendRow>({ ...statement, ...queryTimeout(timeoutMs) });
   const [row] = rows;
   if (row?.appended) return { outcome: 'appended' };
@@ -171,6 +172,32 @@ async function appendStream(
   // The lock may be that of an earlier sending.
   if (row?.lockHeld === false) return { outcome: 'key_taken', isFinal: false };
   return { outcome: 'conflict' };
+}
+
+/**
+ * Returns the statement of an append that may share a transaction with others (docs/adr/0038). Null if it must go alone: it has
+ * statements of a neighbour, checks whether a Run is due, takes an `externalRef`, which other Threads may wait for, or is large.
+ */
+export function groupedStatement({ append, rows }: Prepared): GroupedStatement | null {
+  const takesReference = append.before.version === 0 && typeof append.after.summaries.thread?.external_ref === 'string';
+  if (append.hook || append.due || takesReference || typeof rows !== 'string') return null;
+  const { name, text, values } = statementOf(append, rows, true);
+  return { name: `${name}-in-group`, text, values: values.map(toText) };
+}
+
+function statementOf(append: Append, rows: EventRows, inGroup: boolean): Statement {
+  return isEventsOnly(append) ? appendEvents(append, rows, inGroup) : appendWhole(append, rows, inGroup);
+}
+
+type Statement = NamedStatement & { values: Value[] };
+
+type Value = string | number | boolean | readonly string[] | Buffer | null;
+
+/** Returns a value as PostgreSQL's text. */
+function toText(value: Value): string | null {
+  if (value === null) return null;
+  // Ids, which need no quotes.
+  return Array.isArray(value) ? `{${value.join(',')}}` : String(value);
 }
 
 /** Returns whether the append changes nothing but the stream. Most appends, such as deltas and steps of a Run, are like this. */
@@ -207,18 +234,18 @@ export async function eventRows(events: readonly StoredEvent[]): Promise<EventRo
   return isLargeJson(rows) ? Buffer.concat([JSONB_VERSION, await largeJson(rows)]) : JSON.stringify(rows);
 }
 
-function appendEvents({ before, after, fence }: Append, rows: EventRows): QueryConfig {
+function appendEvents({ before, after, fence }: Append, rows: EventRows, inGroup: boolean): Statement {
   const { threadId, version, lastEventId, lastOccurredAt } = after;
   const place = [threadId, before.version, version, lastEventId, lastOccurredAt];
-  return { ...APPEND_EVENTS, values: [...place, rows, fence?.runId ?? null, fence?.attempt ?? null] };
+  return { ...APPEND_EVENTS, values: [...place, rows, fence?.runId ?? null, fence?.attempt ?? null, inGroup] };
 }
 
-function appendWhole(append: Append, rows: EventRows): QueryConfig {
-  return { ...APPEND, values: Object.values(inputsOf(append, rows)) };
+function appendWhole(append: Append, rows: EventRows, inGroup: boolean): Statement {
+  return { ...APPEND, values: Object.values(inputsOf(append, rows, inGroup)) };
 }
 
 /** Returns the inputs of append.sql under the names that its `input` gives them, in the same order. */
-export function inputsOf({ before, after, fence, due, work, answer }: Append, events: EventRows) {
+export function inputsOf({ before, after, fence, due, work, answer }: Append, events: EventRows, inGroup: boolean) {
   const threadChanged = after.summaries.thread !== before.summaries.thread;
   const runs = changedRuns(before, after);
   const proof = due ?? fence;
@@ -243,5 +270,6 @@ export function inputsOf({ before, after, fence, due, work, answer }: Append, ev
     status: answer?.status ?? null,
     body: answer?.body ?? null,
     trace_parent: traceParent(),
+    work_in_group: inGroup ? [...work.rows.map(({ runId }) => runId), ...work.gone] : null,
   };
 }

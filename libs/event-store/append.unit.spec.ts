@@ -11,7 +11,7 @@ test('sends the inputs of append.sql in the order of its parameters', async () =
   }));
   const thread = absentThread('thread');
   const append: Append = { before: thread, after: thread, events: [], work: { rows: [], gone: [] } };
-  const sent = Object.keys(inputsOf(append, '[]')).map((name, i) => ({ place: i + 1, name }));
+  const sent = Object.keys(inputsOf(append, '[]', false)).map((name, i) => ({ place: i + 1, name }));
   expect(named).toEqual(sent);
   // The statement uses each parameter once, to name it.
   expect(text.match(/\$\d+/g)).toHaveLength(sent.length);

@@ -58,6 +58,19 @@ test('does not repeat an append whose response was lost', async () => {
   expect(await texts(threadId)).toEqual(['0', '1', '2', '3', '4'].map((text) => ({ text })));
 });
 
+test('stores each append of a group once if its response was lost', async () => {
+  const threads = await Promise.all(Array.from({ length: 6 }, () => runningThread(behind)));
+  const isGroup = (request: Buffer): boolean => request.toString('latin1').split('append-events-in-group').length > 2;
+  const dropped = proxy.dropNextAnswer(isGroup);
+  const sent = threads.map(({ thread, fence }) => {
+    const { threadId } = thread;
+    return apply(behind.handler, { threadId, from: thread, fence, commands: [record(fence)] });
+  });
+  await Promise.all(sent);
+  await dropped;
+  for (const { thread } of threads) expect(await texts(thread.threadId)).toHaveLength(1);
+});
+
 test('does not repeat an append with a key and no events whose response was lost', async () => {
   const { threadId } = await idleThread(on);
   const dropped = proxy.dropNextAnswer(isAppend);

@@ -13,14 +13,17 @@ import {
   type NamedStatement,
 } from '#platform';
 import { withRfc3339, type RunSummary, type ThreadSummary } from '#projections';
+import { AppendGroups, LANES } from './append-groups.ts';
 import {
   eventRows,
+  groupedStatement,
   sendAppend,
   type Append,
   type AppendResult,
   type KeyedAnswer,
   type LoadedThread,
   type LostResult,
+  type Prepared,
 } from './append.ts';
 import { countAppend } from './count.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
@@ -165,7 +168,15 @@ export class ThreadStore {
   /** Appends whose hooks have the same lock take turns. */
   private readonly mutex = new KeyedMutex();
 
-  constructor(private readonly pool: Pool) {}
+  private readonly groups: AppendGroups;
+
+  /** `lanes`: the most groups of appends in flight. 0 sends each append alone. */
+  constructor(
+    private readonly pool: Pool,
+    { lanes = LANES }: { lanes?: number } = {},
+  ) {
+    this.groups = new AppendGroups(pool, lanes);
+  }
 
   /** Returns the Thread, null if it has no stream. */
   async load(threadId: string, timeoutMs?: number): Promise<LoadedThread | null> {
@@ -202,8 +213,16 @@ export class ThreadStore {
     });
   }
 
-  private async appendNow(append: Append, timeoutMs?: number): Promise<AppendResult | LostResult> {
+  private async appendNow(append: Append, timeoutMs = Infinity): Promise<AppendResult | LostResult> {
+    const until = performance.now() + timeoutMs;
     const prepared = { append, rows: await eventRows(append.events) };
+    const statement = groupedStatement(prepared);
+    const outcome = statement && (await this.groups.send(append.after.threadId, statement, timeoutMs));
+    if (outcome !== null && outcome !== 'alone') return { outcome };
+    return this.appendAlone(prepared, until === Infinity ? undefined : Math.max(1, until - performance.now()));
+  }
+
+  private async appendAlone(prepared: Prepared, timeoutMs?: number): Promise<AppendResult | LostResult> {
     const client = await this.pool.connect().catch(rethrowUnavailable);
     let broken = false;
     try {

@@ -35,6 +35,7 @@ export * from './policy/policy-watch.ts';
 export * from './postgres/read-sql.ts';
 export { isRedisUrl, parseRedisAddress } from './redis/redis-address.ts';
 export * from './postgres/sql.ts';
+export * from './postgres/statement-group.ts';
 export { startTracing } from './telemetry/start-tracing.ts';
 export * from './process/throw-startup-error.ts';
 export {

@@ -1,6 +1,7 @@
 import type { StoredEvent, ThreadState, WorkItem } from '#domain';
 import type { RunSummary } from '#projections';
-import { NO_LOCKS, type Locks, type StreamRow, type Tables } from './tables.ts';
+import type { GroupedStatement } from '#platform';
+import { newTransaction, NO_LOCKS, type Locks, type StreamRow, type Tables } from './tables.ts';
 
 type Row = Record<string, unknown>;
 interface EventRow {
@@ -21,7 +22,7 @@ export function append(tables: Tables, values: unknown[]): Row[] {
   const [tokenId, key] = values.slice(14) as KeyValues;
   const keyId = key === null ? null : `${tokenId} ${key}`;
   if (keyId !== null && tables.keys.has(keyId)) return [{ lockHeld: true, keySeen: true, appended: false }];
-  const refused = [{ lockHeld: true, keySeen: false, appended: false }];
+  const refused = [REFUSED];
   if (isDue && !isStillDue(tables, proofRunId, proofAttempt)) return refused;
   const stream = tables.streams.get(threadId);
   if (before === 0) {
@@ -96,6 +97,67 @@ export function appendEvents(tables: Tables, values: unknown[]): Row[] {
   if (claimed?.state === 'leased' && tables.has('a step renews the lease')) claimed.dueAt = tables.now + 10_000;
   store(tables, threadId, { before, version, lastEventId, lastOccurredAt, events, key: null });
   return [{ appended: true }];
+}
+
+/** The members of a group in one transaction (append-groups.ts). `isLocked` says whether a member would wait. */
+export function appendGroup(
+  tables: Tables,
+  members: readonly GroupedStatement[],
+  isLocked: (locks: Locks) => boolean,
+): Row[] {
+  const made = members.map((member) => {
+    const { fence, ...how } = IN_GROUP[member.name]!;
+    const values = valuesOf(member);
+    const stream = tables.streams.get(values[0] as string);
+    if (stream && values[1] !== 0 && tables.has('a group checks neither version nor fence'))
+      Object.assign(values, { 1: stream.version, [fence]: null });
+    return { ...how, values };
+  });
+  // An error of one undoes all, so it comes first. Only the creation of a Thread that exists fails.
+  tables.transaction = newTransaction('begin');
+  for (const { execute, values } of made) if (values[1] === 0) execute(tables, values);
+  tables.transaction = null;
+  const isLost = (i: number): boolean => i > 0 && i === made.length - 1 && tables.has('a group loses its last member');
+  const rows = made.map(({ execute, locksOf, values, refused }, i) => {
+    if (isLost(i)) return { ...refused, appended: true };
+    const waits = isLocked(locksOf(tables, values)) && !tables.has('a group writes what is locked');
+    return waits ? refused : execute(tables, values)[0]!;
+  });
+  if (tables.has('a group returns its rows in another order')) rows.push(rows.shift()!);
+  return tables.has('a group returns that all members were appended')
+    ? rows.map((row) => ({ ...row, appended: true }))
+    : rows;
+}
+
+const REFUSED = { lockHeld: true, keySeen: false, appended: false };
+
+const ids = (text: string): string[] => text.slice(1, -1).split(',').filter(Boolean);
+const bool = (text: string): boolean => text === 'true';
+
+/** The statements of groups, with the types of their parameters that are not text, and the place of the Run of the fence. */
+const IN_GROUP: Record<string, InGroup> = {
+  'append-in-group': {
+    ...{ execute: append, locksOf: locksOfAppend, refused: REFUSED, fence: 7 },
+    types: { 1: Number, 2: Number, 8: Number, 12: ids, 13: bool, 17: Number, 20: ids },
+  },
+  'append-events-in-group': {
+    ...{ execute: appendEvents, locksOf: locksOfAppendEvents, refused: { appended: false }, fence: 6 },
+    types: { 1: Number, 2: Number, 7: Number, 8: bool },
+  },
+};
+
+/** The parameters of a member, as its statement has them if it is sent alone. */
+export function valuesOf({ name, values }: GroupedStatement): unknown[] {
+  const { types } = IN_GROUP[name]!;
+  return values.map((value, i) => (value === null ? null : (types[i]?.(value) ?? value)));
+}
+
+interface InGroup {
+  execute: (tables: Tables, values: unknown[]) => Row[];
+  locksOf: (tables: Tables, values: unknown[]) => Locks;
+  refused: Row;
+  fence: number;
+  types: Record<number, (text: string) => unknown>;
 }
 
 function isAt(tables: Tables, stream: StreamRow, version: number): boolean {

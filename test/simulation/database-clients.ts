@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Pool } from 'pg';
-import type { DatabaseServer, Result, Session, Statement } from './database-server.ts';
+import { StatementGroup } from '#platform';
+import { groupOf, type DatabaseServer, type Result, type Session, type Statement } from './database-server.ts';
 import type { Scheduler, SimulatedProcess } from './scheduler.ts';
 
 /** What pg is asked: text with its values beside it, or a configuration. */
@@ -16,11 +17,33 @@ export function simulatedPool(server: DatabaseServer, process: SimulatedProcess)
   const connect = async () => {
     const session = await server.connect(process);
     return {
-      query: (text: string | Statement, values?: unknown[]) => server.send(process, statementOf(text, values), session),
+      query: (text: string | Statement | StatementGroup, values?: unknown[]) =>
+        text instanceof StatementGroup
+          ? void sendGroup(server, process, text, session)
+          : server.send(process, statementOf(text, values), session),
       release: (broken: boolean) => (broken ? server.hangUp(session) : server.end(session)),
     };
   };
   return { query, connect } as unknown as Pool;
+}
+
+/** Sends a group as one statement. */
+async function sendGroup(
+  server: DatabaseServer,
+  process: SimulatedProcess,
+  { statements, query_timeout = 0, callback }: StatementGroup,
+  session: Session,
+): Promise<void> {
+  try {
+    const { rows } = await server.send(process, groupOf(statements, query_timeout), session);
+    const members = rows[0]!['members'] as boolean[][];
+    callback(
+      null,
+      members.map((row) => [row.map((value) => (value ? 't' : 'f'))]),
+    );
+  } catch (error) {
+    callback(error as Error, []);
+  }
 }
 
 /** Where the connections of LeaderLoops lead to; set by the simulation that runs. */

@@ -1,7 +1,9 @@
+import type { GroupedStatement } from '#platform';
+import { appendGroup, valuesOf } from './append-statement.ts';
 import type { Faults } from './faults.ts';
 import type { Scheduler, SimulatedProcess, Task } from './scheduler.ts';
 import { deleteThread, execute, locksOf, type Answer } from './statements.ts';
-import { newTransaction, type Tables, type Transaction } from './tables.ts';
+import { newTransaction, type Locks, type Tables, type Transaction } from './tables.ts';
 
 export interface Statement {
   name?: string;
@@ -9,7 +11,18 @@ export interface Statement {
   values?: unknown[];
   /** Until when the client waits for the answer, milliseconds. */
   query_timeout?: number;
+  /** The members of a group, whose answer is one row with the rows of all. */
+  members?: readonly GroupedStatement[];
 }
+
+/** The statement that stands for a group. */
+export const groupOf = (members: readonly GroupedStatement[], query_timeout: number): Statement => ({
+  ...{ name: 'group', text: 'group', members, query_timeout },
+  values: members.map(({ values }) => values),
+});
+
+/** The name of a member's statement if it is sent alone. */
+export const aloneName = ({ name }: GroupedStatement): string => name.replace('-in-group', '');
 
 export interface Result {
   rows: Record<string, unknown>[];
@@ -217,6 +230,7 @@ export class DatabaseServer {
     else if (text.startsWith('listen ')) session!.channels.add(text.slice('listen '.length));
     else if (text.startsWith('select pg_try_advisory_lock')) return [{ held: this.tryLock(session!, values[0]) }];
     else if (text.startsWith('select pg_advisory_unlock')) return [this.notify(session!, values)];
+    else if (statement.members !== undefined) return this.executeGroup(session!, statement.members);
     else if (name === 'lock-stream') return this.lockStream(session!, statement);
     else if (name === 'delete-thread') {
       this.lockRows(session!, statement);
@@ -231,6 +245,21 @@ export class DatabaseServer {
       return answer;
     }
     return [];
+  }
+
+  /** All or nothing, and without waiting: a member that something else has locked counts as a conflict. */
+  private executeGroup(session: Session, members: readonly GroupedStatement[]): Record<string, unknown>[] {
+    const { tables, trace } = this.options;
+    const isLocked = ({ threadId, runIds }: Locks): boolean => {
+      const lockedBy = threadId === null ? undefined : this.locks.get(threadId);
+      return (lockedBy !== undefined && lockedBy !== session) || runIds.some((runId) => tables.isLocked(runId));
+    };
+    const rows = appendGroup(tables, members, isLocked);
+    members.forEach((member, i) => {
+      const statement = { ...member, name: aloneName(member), values: valuesOf(member) };
+      trace(() => `${session.process.name}: in a group: ${describe(statement, [rows[i]!])}`);
+    });
+    return [{ members: rows.map((row) => Object.values(row)) }];
   }
 
   private wait(call: Call): void {

@@ -32,13 +32,16 @@ export interface Site {
 /** An API process, as far as Threads and Runs go. */
 export type Api = ReturnType<typeof startApi>;
 
+/** One lane, so that groups are common; none in every second process, which sends its appends alone as older releases do. */
+const lanesOf = ({ name }: SimulatedProcess): number => Number(/\d+$/.exec(name)?.[0]) % 2;
+
 /** The parts are those of the modules, put together as they do it. */
 export function startApi(site: Site, process: SimulatedProcess) {
   const pool = simulatedPool(site.database, process);
   const { logger } = site;
   const queue = site.queue.connect(process);
   const bus = site.wakes.connect(process);
-  const store = new ThreadStore(pool);
+  const store = new ThreadStore(pool, { lanes: lanesOf(process) });
   const controls = new QueueControls(pool, QUEUE_NAME, site.slotsPercent);
   const enqueuer = new RunEnqueuer({ queue, controls, logger });
   const limitedRuns = new LimitedRuns({ pool, controls, enqueueSoon: (job) => enqueuer.enqueueSoon(job), logger });

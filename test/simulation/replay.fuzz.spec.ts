@@ -1,7 +1,9 @@
 import type * as Pg from 'pg';
 import { openDatabase, type Database } from '#platform';
 import { createTestDatabase, isNight, type TestDatabase } from '#testing';
+import { appendGroup, valuesOf } from './append-statement.ts';
 import type * as Clients from './database-clients.ts';
+import { aloneName, groupOf, type Statement } from './database-server.ts';
 import type * as Mocks from './mocks.ts';
 import { Replayer } from './replay.ts';
 import type * as Time from './simulated-time.ts';
@@ -41,7 +43,7 @@ jest.mock('ulid', () => {
 const SEEDS = Number(process.env['SPOOL_SEEDS'] ?? 4);
 const FROM_SEED = Number(process.env['SPOOL_FROM_SEED'] ?? 1);
 /** Seeds with limits, retries, pauses, deletes, and statements that wait for locks: all outcomes in little time. */
-const RICH_SEEDS = [420, 9, 35, 24, 34, 6];
+const RICH_SEEDS = [192, 178, 167, 138, 79, 399];
 /** Long ones, which replay thousands of statements. */
 const LONG_SEEDS = [117, 184, 347, 453, 490, 492];
 /** The most additional seeds until every statement was replayed. */
@@ -50,6 +52,8 @@ const MORE_SEEDS = 150;
 /** Outcomes that the replay must include. */
 const REQUIRED = [
   ...['append: appended', 'append: keySeen', 'append: nothing', 'append: waits', 'append: 23505'],
+  ...['append in a group: appended', 'append in a group: nothing', 'append-events in a group: appended'],
+  ...['append-events in a group: nothing', 'group: several members', 'group: 23505'],
   ...['append-events: appended', 'append-events: nothing', 'find-appended: found', 'find-appended: nothing'],
   ...['refuse-beyond-limits: limitedBy agent', 'refuse-beyond-limits: limitedBy organization'],
   ...['refuse-beyond-limits: nothing', 'lock-limits: waits', 'delete-thread: nothing'],
@@ -88,18 +92,24 @@ async function differenceOf(seed: number, bugs: StatementBug[] = []): Promise<st
   return difference && `seed ${seed}, ${difference}`;
 }
 
-/** Creates an existing Thread again without its key, which no caller of the simulation does. */
+/** Creates an existing Thread again without its key, in a group and alone, which no caller of the simulation does. */
 function createAgain(log: StatementLog): void {
-  for (const { statement } of log.executedStatements()) {
-    const { name, text, values = [] } = statement;
-    if (name !== 'append' || values[1] !== 0 || !log.tables.streams.has(values[0] as string)) continue;
-    const again = { name, text, values: [...values.slice(0, 14), null, null, null, null, null, null] };
+  const members = log.executedStatements().flatMap(({ statement }) => statement.members ?? []);
+  const creation = members.find(
+    ({ values: [threadId, version] }) => version === '0' && log.tables.streams.has(threadId!),
+  );
+  if (creation === undefined) return;
+  const again = { ...creation, values: creation.values.map((value, i) => (i >= 14 && i < 19 ? null : value)) };
+  const statement = { text: again.text, name: aloneName(again), values: valuesOf(again) };
+  expectError(groupOf([again], 0), () => appendGroup(log.tables, [again], () => false));
+  expectError(statement, () => execute(log.tables, statement.name, statement.text, statement.values));
+
+  function expectError(failing: Statement, act: () => void): void {
     try {
-      execute(log.tables, name, text, again.values);
+      act();
     } catch (error) {
-      log.executed(null, again, error as Error);
+      log.executed(null, failing, error as Error);
     }
-    return;
   }
 }
 
@@ -126,7 +136,7 @@ test('PostgreSQL returns and stores the same as the model of the simulation', as
 }, 600_000);
 
 test.each(STATEMENT_BUGS)('the replay finds the planted mistake: %s', async (bug) => {
-  expect(await firstDifference([420, 3, ...LONG_SEEDS, 11, 12], bug)).not.toBeNull();
+  expect(await firstDifference([420, 3, 50, 181, ...LONG_SEEDS, 11, 12, 109], bug)).not.toBeNull();
 });
 
 async function firstDifference(seeds: number[], bug: StatementBug): Promise<string | null> {

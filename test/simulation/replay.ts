@@ -1,6 +1,7 @@
 import type { Pool, PoolClient, QueryResult } from 'pg';
+import { sendGroup, type GroupedStatement } from '#platform';
 import { eventually } from '#testing';
-import type { Session, Statement } from './database-server.ts';
+import { aloneName, type Session, type Statement } from './database-server.ts';
 import { contentsOf, CONTENTS, textOf, WORK_ROWS } from './replay-contents.ts';
 import type { Entry, ExecutedEntry, StatementLog } from './statement-log.ts';
 
@@ -24,7 +25,14 @@ const TIMEOUTS = `set local lock_timeout = '1s'; set local idle_in_transaction_s
 /** Skips waiting for the disk, because no data has to survive the server. */
 const FAST = 'set synchronous_commit = off';
 /** Empties the tables without `truncate`, which waits for the disk for each table. */
-const EMPTY = [...CONTENTS.map(({ table }) => table), 'run_work', 'agent_versions', 'agents', 'organizations']
+const EMPTY = [
+  ...CONTENTS.map(({ table }) => table),
+  'run_work',
+  'deleted_streams',
+  'agent_versions',
+  'agents',
+  'organizations',
+]
   .map((table) => `delete from ${table};`)
   .join(' ');
 
@@ -88,7 +96,7 @@ export class Replayer {
     const difference = compare(entry, found);
     if (difference !== null) return `${shown(statement)}: ${difference}`;
     await this.hearNotifications();
-    this.seen.add(`${nameOf(statement)}: ${outcomeOf(entry)}`);
+    for (const outcome of outcomesOf(entry)) this.seen.add(outcome);
     if (work === null) return null;
     const stored = JSON.stringify((await this.pool.query({ text: WORK_ROWS, rowMode: 'array' })).rows);
     return stored === work ? null : `${shown(statement)} leaves run_work as\n${work} in the model, and as\n${stored}`;
@@ -125,6 +133,8 @@ class ReplayedSession {
   expected = 0;
   private setTo: number | null = null;
   private inTransaction = false;
+  /** After a group failed, the pool must not lend the connection again. */
+  private isBroken = false;
   private readonly hear = (): void => void this.heard++;
 
   private constructor(private readonly client: PoolClient) {
@@ -148,8 +158,20 @@ class ReplayedSession {
       return NOTHING;
     }
     await this.setClock(at);
+    if (statement.members !== undefined) return this.executeGroup(statement.members);
     const named = statement.name === undefined ? { text } : { text, name: statement.name };
     return this.client.query<Row>({ ...named, values: values ?? [] }).catch((error: unknown) => error as Error);
+  }
+
+  private async executeGroup(members: readonly GroupedStatement[]): Promise<QueryResult<Row> | Error> {
+    try {
+      const rows = await sendGroup(this.client, members);
+      const flags = rows.map(([row = []]) => row.map((value) => value === 't'));
+      return { rows: [{ members: flags }], rowCount: 1 } as unknown as QueryResult<Row>;
+    } catch (error) {
+      this.isBroken = true;
+      return error as Error;
+    }
   }
 
   /** Returns whether the statement waits for a lock. Rolls it back, but keeps its limit locks, like the model. */
@@ -179,7 +201,7 @@ class ReplayedSession {
   async end(): Promise<void> {
     this.client.off('notification', this.hear);
     const isOver = this.client.query('rollback; select pg_advisory_unlock_all(); unlisten *').then(
-      () => false,
+      () => this.isBroken,
       (error: Error) => error,
     );
     this.client.release(await isOver);
@@ -198,8 +220,10 @@ class ReplayedSession {
 
 /** Statements without a meaningful result. */
 const CONTROL = /^(begin|commit|rollback|listen)/;
-/** The model does not know the size of what PostgreSQL stores (run-memory.int.spec.ts tests this statement). */
-const MEASURES_STORAGE = 'read-transcript-bytes';
+/** Returns a row without `bytes`, because the model does not know the size of what PostgreSQL stores (run-memory.int.spec.ts). */
+function withoutSize({ bytes: _, ...row }: Row): Row {
+  return row;
+}
 const NOTHING = { rows: [], rowCount: null } as unknown as QueryResult<Row>;
 
 function compare({ statement, answer, sortKeys }: ExecutedEntry, found: QueryResult<Row> | Error): string | null {
@@ -208,9 +232,10 @@ function compare({ statement, answer, sortKeys }: ExecutedEntry, found: QueryRes
     if (expected === code) return null;
     return `the model returns ${expected ?? textOf(answer)}, PostgreSQL returns ${String(found instanceof Error ? found : textOf(found.rows))}`;
   }
-  if (CONTROL.test(statement.text) || statement.name === MEASURES_STORAGE) return null;
-  const expected = answer.rows;
-  const rows = found.rows.map(textOf);
+  if (CONTROL.test(statement.text)) return null;
+  const measures = statement.name === 'read-transcript-bytes';
+  const expected = measures ? answer.rows.map((text) => textOf(withoutSize(JSON.parse(text) as Row))) : answer.rows;
+  const rows = found.rows.map((row) => textOf(measures ? withoutSize(row) : row));
   const isSame = sortKeys === null ? isSameSet(expected, rows) : isSameOrder(expected, sortKeys, rows);
   if (isSame && found.rowCount === answer.rowCount) return null;
   const only = (some: readonly string[], others: readonly string[]): string =>
@@ -262,7 +287,19 @@ const FLAGS = [
   'select pg_try_advisory_lock',
 ];
 
-/** Returns a short name for the outcome of a statement, which REQUIRED can list. */
+/** Returns the outcomes of a statement, or those of each member of a group, which REQUIRED can list. */
+function outcomesOf(entry: ExecutedEntry): string[] {
+  const { statement, answer } = entry;
+  const own = `${nameOf(statement)}: ${outcomeOf(entry)}`;
+  if (statement.members === undefined || answer instanceof Error) return [own];
+  const { members } = JSON.parse(answer.rows[0]!) as { members: boolean[][] };
+  const ofMembers = statement.members.map(
+    (member, i) => `${aloneName(member)} in a group: ${members[i]!.at(-1) ? 'appended' : 'nothing'}`,
+  );
+  return [own, ...ofMembers, ...(members.length > 1 ? ['group: several members'] : [])];
+}
+
+/** Returns a short name for the outcome of a statement. */
 function outcomeOf({ statement, answer }: ExecutedEntry): string {
   if (answer instanceof Error) return codeOf(answer)!;
   if (CONTROL.test(statement.text)) return 'done';

@@ -147,7 +147,14 @@ const UNNAMED: [string, Execute][] = [
 export const ANSWERED = [
   ...Object.keys(NAMED),
   ...UNNAMED.map(([start]) => start),
-  ...['lock-limits', 'lock-stream', 'delete-thread', 'select pg_try_advisory_lock', 'select pg_advisory_unlock'],
+  ...[
+    'group',
+    'lock-limits',
+    'lock-stream',
+    'delete-thread',
+    'select pg_try_advisory_lock',
+    'select pg_advisory_unlock',
+  ],
 ];
 
 /** Executes one statement, all or nothing. Throws what PostgreSQL would. */

@@ -116,6 +116,11 @@ export const STATEMENT_BUGS = [
   'a transcript lacks the results of ended Runs',
   'a transcript lacks the text that a stop cut',
   'void text counts as seen',
+  'a group checks neither version nor fence',
+  'a group returns that all members were appended',
+  'a group returns its rows in another order',
+  'a group loses its last member',
+  'a group writes what is locked',
 ] as const;
 /** Found only without faults, because the order of turns is promised for no other time. */
 export const TURN_BUGS = ['organizations without a slot are taken for others', 'no slot-seconds are counted'] as const;

@@ -1,0 +1,131 @@
+import type { DatabaseError } from 'pg';
+import { ulid } from 'ulid';
+import { verify } from '#projections';
+import { eventRows, groupedStatement, nameOf, type Append } from './append.ts';
+import { absentThread } from './handle-commands.ts';
+import {
+  addMessage,
+  answerUnder,
+  blockedBackends,
+  createThread,
+  makeAppend,
+  newRun,
+  openFixture,
+  piece,
+  record,
+  runningThread,
+  type Fixture,
+} from './store.testing.ts';
+import { ThreadStore } from './thread-store.ts';
+
+// Real: PostgreSQL, pg, the statements. One lane, so that everything which is sent while an append is in flight gathers.
+
+let on: Fixture;
+let store: ThreadStore;
+
+beforeAll(async () => {
+  on = await openFixture();
+  store = new ThreadStore(on.pool, { lanes: 1 });
+});
+
+afterAll(async () => {
+  expect((await verify(on.pool)).findings).toEqual([]);
+  await on.close();
+});
+
+const creation = (more: object = {}): Promise<Append> => {
+  const threadId = ulid();
+  const commands = [{ ...createThread(), ...more }, addMessage('Hello', newRun())];
+  return makeAppend({ threadId, from: absentThread(threadId), commands });
+};
+
+async function pieces(text = 'some words'): Promise<Append> {
+  const { thread, fence } = await runningThread(on);
+  return makeAppend({ threadId: thread.threadId, from: thread, fence, commands: [record(fence, piece(text))] });
+}
+
+async function ending(): Promise<Append> {
+  const { thread, fence } = await runningThread(on);
+  const commands = [{ type: 'complete_run', ...fence, finalOutput: null } as const];
+  return makeAppend({ threadId: thread.threadId, from: thread, fence, commands });
+}
+
+/** Sends the appends while another one is in flight. Returns the names of their results, or the codes of their errors. */
+async function sendTogether(appends: Append[]): Promise<string[]> {
+  const first = store.append(await pieces());
+  const sent = appends.map((append) => store.append(append).then(nameOf, (error: DatabaseError) => error.code ?? ''));
+  expect(await first).toEqual({ outcome: 'appended' });
+  return Promise.all(sent);
+}
+
+/** The number of transactions that stored the appends. */
+async function transactionsOf(appends: Append[]): Promise<number> {
+  const ids = appends.map(({ after }) => after.lastEventId);
+  const query =
+    'select count(distinct xmin::text)::integer as count, count(*)::integer as stored from events where id = any($1)';
+  const { rows } = await on.admin.query<{ count: number; stored: number }>(query, [ids]);
+  expect(rows[0]?.stored).toBe(ids.length);
+  return rows[0]!.count;
+}
+
+test('appends that meet are committed in one transaction', async () => {
+  const appends = [await pieces(), await creation(), await ending(), await creation(), await pieces()];
+  expect(await sendTogether(appends)).toEqual(appends.map(() => 'appended'));
+  expect(await transactionsOf(appends)).toBe(1);
+});
+
+test('a member that conflicts affects no other', async () => {
+  const [stale, appends] = [await ending(), [await ending(), await creation(), await pieces()]];
+  await store.append({ ...stale });
+  expect(await sendTogether([stale, ...appends])).toEqual(['conflict', 'appended', 'appended', 'appended']);
+  expect(await transactionsOf(appends)).toBe(1);
+});
+
+test('an idempotency key has one effect if two members have it', async () => {
+  const [one, two] = [await creation(), await creation()];
+  const names = await sendTogether([one, two].map((append) => ({ ...append, answer: answerUnder('twice') })));
+  expect(names.toSorted()).toEqual(['appended', 'key_taken']);
+});
+
+test.each([
+  ['Thread', 'select from streams where thread_id = $1 for update'],
+  ['work item', 'select from run_work where thread_id = $1 for update'],
+])('a member whose %s is locked waits alone', async (_, lock) => {
+  const [locked, others] = [await ending(), [await ending(), await creation(), await pieces()]];
+  await on.admin.query('begin');
+  await on.admin.query(lock, [locked.after.threadId]);
+  const waits = store.append(locked);
+  expect(await sendTogether(others)).toEqual(['appended', 'appended', 'appended']);
+  expect(await transactionsOf(others)).toBe(1);
+  await blockedBackends(on.admin, 1);
+  await on.admin.query('rollback');
+  expect(await waits).toEqual({ outcome: 'appended' });
+});
+
+test('if a member fails, the others are stored one by one', async () => {
+  const [bad, others] = [await pieces('\0'), [await pieces(), await creation()]];
+  expect(await sendTogether([bad, ...others])).toEqual(['22P05', 'appended', 'appended']);
+  expect(await transactionsOf(others)).toBe(2);
+});
+
+test('a member whose caller has stopped waiting is not sent', async () => {
+  const [locked, late] = [await creation(), await creation()];
+  const { threadId } = locked.after;
+  await on.admin.query('begin');
+  await on.admin.query(`insert into streams values ($1, 1, 'held', now(), '{}')`, [threadId]);
+  const sent = store.append(locked);
+  await blockedBackends(on.admin, 1);
+  const waits = store.append(late, 0);
+  await on.admin.query('rollback');
+  await expect(waits).rejects.toThrow('The database does not answer.');
+  expect(await sent).toEqual({ outcome: 'appended' });
+});
+
+test.each([
+  ['an externalRef', async () => creation({ externalRef: { value: 'order', tokenId: 'token' } })],
+  ['a hook', async () => ({ ...(await pieces()), hook: {} })],
+  ['a due date', async () => ({ ...(await ending()), due: { runId: ulid(), attempt: 1 } })],
+])('an append with %s goes alone', async (_, make) => {
+  const append = await make();
+  expect(groupedStatement({ append, rows: await eventRows(append.events) })).toBeNull();
+});
