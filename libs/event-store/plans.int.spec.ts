@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { readdirSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import type { PoolClient } from 'pg';
+import { namedStatement } from '#platform';
 import { withColumns } from '#projections';
 import { apply, idleThread, openFixture, record, runningThread, type Fixture } from './store.testing.ts';
 
@@ -42,7 +43,7 @@ const statements = folders.flatMap((folder) =>
 
 /** Returns the lines of the statement's plan that read a table without a key. */
 async function findScans(path: string): Promise<string[]> {
-  const { text } = withColumns({ name: path, text: readFileSync(path, 'utf8') });
+  const { text } = withColumns(namedStatement(dirname(path), basename(path)));
   const parameters = Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
   await client.query(`prepare statement as ${text}`);
   const nulls = parameters > 0 ? `(${Array.from({ length: parameters }, () => 'null').join(', ')})` : '';

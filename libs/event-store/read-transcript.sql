@@ -1,6 +1,6 @@
--- Returns the newest $5 events for the model: stored messages, decisions and tool events, by a partial index without deltas.
+-- Returns the newest $4 events for the model: stored messages, decisions and tool events, by a partial index without deltas.
 -- The newest $2 bytes of what people said, and of everything else, are whole. Older texts and results keep their first $3
--- characters, with the note $4 if they were longer. Older continuations are left out, and longer inputs are emptied or cut. So
+-- characters, with the note $5 if they were longer. Older continuations are left out, and longer inputs are emptied or cut. So
 -- the calls, the answers and the usage of each of these steps stay known. The newest message of the model is always whole, because its calls may still have to
 -- run. A started call has only its id. Summaries and thinking are left out, because they are for people. Data of unexpected JSON
 -- types stays unchanged, so that the reader can detect it.
@@ -9,15 +9,15 @@ select "threadId", version, id, type, "schemaVersion",
          when type = 'assistant.message_added' and steps = 1 or jsonb_typeof(data) <> 'object'
            or case type when 'message.added' then said else done end <= $2::bigint then data
          else data - 'continuation'
-           || case when jsonb_typeof(data -> field) = 'string' and length(data ->> field) > $3::integer + length($4::text)
-                   then jsonb_build_object(field, left(data ->> field, $3) || $4) else '{}' end
+           || case when jsonb_typeof(data -> field) = 'string' and length(data ->> field) > $3::integer + length($5::text)
+                   then jsonb_build_object(field, left(data ->> field, $3::integer) || $5) else '{}' end
            || case when jsonb_typeof(data -> 'toolCalls') = 'array' then jsonb_build_object('toolCalls', (
                 select coalesce(jsonb_agg(
                          call
                          || case when jsonb_typeof(call -> 'toolInput') = 'object' and length((call -> 'toolInput')::text) > $3
                                  then '{"toolInput": {}}'::jsonb else '{}' end
                          || case when jsonb_typeof(call -> 'invalidInput') = 'string'
-                                 then jsonb_build_object('invalidInput', left(call ->> 'invalidInput', $3)) else '{}' end
+                                 then jsonb_build_object('invalidInput', left(call ->> 'invalidInput', $3::integer)) else '{}' end
                          order by place), '[]')
                 from jsonb_array_elements(data -> 'toolCalls') with ordinality as calls (call, place)
               )) else '{}' end
@@ -43,7 +43,7 @@ from (
     where thread_id = $1
       and type in ('message.added', 'assistant.message_added', 'tool.confirmation_decided', 'tool.started', 'tool.completed')
     order by version desc
-    limit $5
+    limit $4
   ) events
   window newest_first as (order by version desc rows unbounded preceding)
 ) sized

@@ -117,6 +117,31 @@ it('the transcript has each stopped text at its stop', async () => {
   expect(types).toEqual(['message.added', 'run.cancelled', 'message.added', 'assistant.message_added']);
 });
 
+describe('a Thread that is loaded with its transcript', () => {
+  it('is the same as if both are read separately', async () => {
+    const threadId = await tell(['say Done.', 'message Done.', 'fail', 'next']);
+    const loaded = await on.store.loadWithTranscript(threadId, WHOLE);
+    const size = await on.store.measureTranscript(threadId, WHOLE);
+    const events = await on.store.readTranscript(threadId, WHOLE, size);
+    expect(loaded).toEqual({ thread: await on.store.load(threadId), size, events });
+    expect(events).toHaveLength(3);
+  });
+
+  it.each([
+    ['has the text of a stop', ['say Half', 'interrupt']],
+    ['is large', [`message ${'x'.repeat(40_000)}`]],
+  ])('lacks a transcript that %s', async (_, story) => {
+    const threadId = await tell(story);
+    const bounds = { ...WHOLE, bytes: 1_000_000 };
+    const loaded = await on.store.loadWithTranscript(threadId, bounds);
+    expect(loaded).toMatchObject({ events: null, size: await on.store.measureTranscript(threadId, bounds) });
+  });
+
+  it('is null if there is none', async () => {
+    expect(await on.store.loadWithTranscript(ulid(), WHOLE)).toBeNull();
+  });
+});
+
 describe('the limits of stopped texts', () => {
   const lines = (text: string) => [`say ${text}`, 'interrupt', 'next'];
 

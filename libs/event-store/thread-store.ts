@@ -9,6 +9,7 @@ import {
   pauseIfLong,
   queryTimeout,
   rethrowUnavailable,
+  toRfc3339,
   transact,
   type NamedStatement,
 } from '#platform';
@@ -20,17 +21,32 @@ import {
   sendAppend,
   type Append,
   type AppendResult,
-  type KeyedAnswer,
   type LoadedThread,
   type LostResult,
   type Prepared,
 } from './append.ts';
 import { countAppend } from './count.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
+import type {
+  StoredAnswer,
+  LogPage,
+  LogBounds,
+  LogWanted,
+  LogWindow,
+  MessageBounds,
+  MessagePage,
+  TranscriptBounds,
+  EarlierUsage,
+  TranscriptSize,
+  ThreadWithTranscript,
+  MovedThread,
+  DeletedThread,
+} from './thread-reads.ts';
 
 const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dirname, fileName);
 
 const LOAD_THREAD = sql('load-thread.sql');
+const LOAD_WITH_TRANSCRIPT = sql('load-with-transcript.sql');
 const FIND_APPENDED = sql('find-appended.sql');
 const FIND_KEY = sql('find-key.sql');
 const READ_LOG_AFTER = sql('read-log-after.sql');
@@ -49,105 +65,6 @@ const LOCK_STREAM = sql('lock-stream.sql');
 const DELETE_STREAM = sql('delete-stream.sql');
 const DELETE_THREAD = sql('delete-thread.sql');
 
-/** A stored answer, with the Thread or the uploaded file that it is about. */
-export type StoredAnswer = Omit<KeyedAnswer, 'tokenId' | 'key'> & { threadId: string | null; fileId: string | null };
-
-/** A page of the public log and the decisions on confirmation requests, oldest first. */
-export interface LogPage {
-  events: (StoredEvent | UnknownEvent)[];
-  /** The end of the stream when it was read; null if the log continues after the page. */
-  end: StreamEnd | null;
-}
-
-/** The limits of one read of the log. */
-export interface LogBounds {
-  maxEvents: number;
-  /** The most bytes of event data. A single event may have more. Default: no limit. */
-  maxBytes?: number;
-}
-
-/** The entries of one read of the log. */
-export interface LogWanted extends LogBounds {
-  /** Whether the decisions on confirmation requests are entries too. They are not public. Default: no. */
-  withDecisions?: boolean;
-}
-
-/** A window of the public log, oldest first. */
-export interface LogWindow {
-  events: (StoredEvent | UnknownEvent)[];
-  /** Whether a limit has cut it. */
-  isCut: boolean;
-}
-
-/** The limits of one page of messages. */
-export interface MessageBounds {
-  maxRuns: number;
-  /** The most bytes of event data. */
-  maxBytes: number;
-}
-
-/** The events from which the messages of some Runs are assembled, oldest first. */
-export interface MessagePage {
-  events: (StoredEvent | UnknownEvent)[];
-  /** The page before continues with the Runs that were queued before this event; null if there are none. */
-  nextId: string | null;
-  /** Whether older steps of the newest Run are left out, because it exceeds the limit alone. */
-  truncated: boolean;
-  /** The last event of the stream when the page was read. */
-  lastEventId: string;
-}
-
-/** Limits on what is read of a Thread for a harness (read-transcript.sql, read-stopped-texts.sql). */
-export interface TranscriptBounds {
-  /** The newest events that are read at all. */
-  events: number;
-  /** The newest bytes that are read whole: of what people said, of stopped texts, and of everything else. */
-  bytes: number;
-  /** The characters that are kept of an older text. */
-  characters: number;
-  /** The note at the end of a text that was cut. */
-  note: string;
-}
-
-/** The steps of a Run that are not in its transcript, and their tokens. */
-export interface EarlierUsage {
-  steps: number;
-  inputTokens: number;
-  outputTokens: number;
-  cachedInputTokens: number;
-}
-
-/** The size of a transcript. */
-export interface TranscriptSize {
-  /** The approximate size of its events. */
-  bytes: number;
-  /** Whether it has texts of stopped messages. */
-  hasStops: boolean;
-}
-
-/** The end of a Thread's stream at one moment. */
-export interface StreamEnd {
-  version: number;
-  /** The id of its last event, public or not. */
-  eventId: string;
-  /** Whether no Run was active. */
-  idle: boolean;
-}
-
-/** A Thread that has new events. */
-export interface MovedThread {
-  threadId: string;
-  /** Null if it was deleted. */
-  version: number | null;
-}
-
-/** The remains of a deleted Thread. */
-export interface DeletedThread {
-  /** The version of its last event. */
-  version: number;
-  blobKeys: string[];
-}
-
 const UNIQUE_VIOLATION = '23505';
 /** Results by violated constraint or index. Any other violation means that the stream has new events. */
 const VIOLATED: Record<string, AppendResult> = {
@@ -160,6 +77,9 @@ const UNDONE = new Set(['40001', '40P01']);
 const PURGE_BATCH = 1_000;
 
 const LARGE_UNITS = BOUNDS.transcripts.event.value;
+
+/** Bytes. A transcript that is read without a reservation of memory, because it is small beside what each Run takes. */
+const SMALL_TRANSCRIPT = 32 * 1024;
 
 const NO_BOUND = Number.MAX_SAFE_INTEGER;
 
@@ -180,20 +100,27 @@ export class ThreadStore {
 
   /** Returns the Thread, null if it has no stream. */
   async load(threadId: string, timeoutMs?: number): Promise<LoadedThread | null> {
-    interface Row {
-      version: number;
-      lastEventId: string;
-      lastOccurredAt: string;
-      state: ThreadState;
-      thread: ThreadSummary | null;
-      runs: RunSummary[] | null;
-    }
-    const [row] = await this.read<Row>(LOAD_THREAD, [threadId], timeoutMs);
+    const [row] = await this.read<ThreadRow>(LOAD_THREAD, [threadId], timeoutMs);
+    return row === undefined ? null : loadedThread(threadId, row);
+  }
+
+  /** Returns the Thread with its transcript, as `measureTranscript` and `readTranscript` do; null if it has no stream. */
+  async loadWithTranscript(
+    threadId: string,
+    { events, bytes, characters, note }: TranscriptBounds,
+    timeoutMs?: number,
+  ): Promise<ThreadWithTranscript | null> {
+    type Row = ThreadRow & TranscriptSize & { transcript: StoredEvent[] | null };
+    const values = [threadId, bytes, characters, events, note, SMALL_TRANSCRIPT];
+    const [row] = await this.read<Row>(LOAD_WITH_TRANSCRIPT, values, timeoutMs);
     if (row === undefined) return null;
-    const { version, lastEventId, lastOccurredAt, state } = row;
-    const runs = new Map((row.runs ?? []).map((run) => [run.run_id, withRfc3339(run)]));
-    const summaries = { thread: row.thread && withRfc3339(row.thread), runs };
-    return { threadId, version, lastEventId, lastOccurredAt, state, summaries };
+    const { bytes: size, hasStops, transcript } = row;
+    const inTime = (event: StoredEvent): StoredEvent => ({ ...event, occurredAt: toRfc3339(event.occurredAt) });
+    return {
+      thread: loadedThread(threadId, row),
+      size: { bytes: size, hasStops },
+      events: transcript && transcript.map(inTime),
+    };
   }
 
   /** Sends the append once, and waits `timeoutMs` for the result. Throws errors other than conflicts and lost connections. */
@@ -338,10 +265,10 @@ export class ThreadStore {
     { events: most, bytes, characters, note }: TranscriptBounds,
     { hasStops }: Pick<TranscriptSize, 'hasStops'>,
   ): Promise<StoredEvent[]> {
-    const values = [threadId, bytes, characters, note];
-    const newestFirst = await this.readEvents<StoredEvent>(READ_TRANSCRIPT, [...values, most]);
+    const cuts = [threadId, bytes, characters] as const;
+    const newestFirst = await this.readEvents<StoredEvent>(READ_TRANSCRIPT, [...cuts, most, note]);
     // Few Threads have stopped texts, so most Runs save a statement.
-    const stops = hasStops ? await this.readEvents<StoredEvent>(READ_STOPPED_TEXTS, values) : [];
+    const stops = hasStops ? await this.readEvents<StoredEvent>(READ_STOPPED_TEXTS, [...cuts, note]) : [];
     const from = newestFirst.length === most ? newestFirst.at(-1)!.version : 0;
     const events = newestFirst.reverse();
     if (stops.length === 0) return events;
@@ -426,6 +353,22 @@ export class ThreadStore {
       return rethrowUnavailable(error);
     }
   }
+}
+
+interface ThreadRow {
+  version: number;
+  lastEventId: string;
+  lastOccurredAt: string;
+  state: ThreadState;
+  thread: ThreadSummary | null;
+  runs: RunSummary[] | null;
+}
+
+function loadedThread(threadId: string, row: ThreadRow): LoadedThread {
+  const { version, lastEventId, lastOccurredAt, state, thread, runs } = row;
+  const byId = new Map((runs ?? []).map((run) => [run.run_id, withRfc3339(run)]));
+  const summaries = { thread: thread && withRfc3339(thread), runs: byId };
+  return { threadId, version, lastEventId, lastOccurredAt, state, summaries };
 }
 
 interface LockedStream {

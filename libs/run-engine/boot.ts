@@ -14,7 +14,7 @@ import type { BlobKeeper, FileStore } from '#files';
 import { pauseIfLong, untilAborted, type Logger } from '#platform';
 import type { TaskPool } from '#task-pool';
 import { measure, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
-import type { Claim } from './claim.ts';
+import type { Claim, TranscriptAtClaim } from './claim.ts';
 import { asHarnessError } from './model-step.ts';
 import { NOTHING_EARLIER } from './next-action.ts';
 import { RunExecution } from './run-execution.ts';
@@ -69,14 +69,16 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
   const runTask = tasks.runnerFor(state.organizationId);
   const openHold = () => room.openHold();
   const context = { ...about, userId, manifest, runTask, openHold, signal: claim.signal };
+  let hasWaited = false;
+  const nextTurn = setImmediate(() => (hasWaited = true));
   // Lists of tools need memory too, so they come before the transcript, which may take all of the organization's memory.
   const tools = await untilAborted(harness.tools(context), claim.signal).catch((error: unknown) => {
     throw asHarnessError(error);
   });
-  const size = await claim.read(() => store.measureTranscript(threadId, TRANSCRIPT_BOUNDS));
-  await room.reserve(size.bytes, claim.signal);
-  const read = () => store.readTranscript(threadId, TRANSCRIPT_BOUNDS, size);
-  const events = (await claim.read(read)) as (TranscriptEvent & { version: number })[];
+  clearImmediate(nextTurn);
+  const early = claim.takeTranscript();
+  // The Thread may have been deleted while its tools were listed. Then the transcript is read again, and is empty.
+  const events = await readTranscript(store, claim, room, hasWaited ? undefined : early);
   // A Thread with a Run has a message. This one was deleted after the claim, and a model must not be called without messages.
   if (events.length === 0) claim.stop('gone');
   claim.signal.throwIfAborted();
@@ -100,6 +102,22 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
     room,
   });
 }
+
+/** Reads the transcript, unless it was read early, with the claim. Reserves memory for it. */
+async function readTranscript(
+  store: ThreadStore,
+  claim: Claim,
+  room: RunRoom,
+  early: TranscriptAtClaim | undefined,
+): Promise<VersionedEvent[]> {
+  const { threadId } = claim.job;
+  const size = early?.size ?? (await claim.read(() => store.measureTranscript(threadId, TRANSCRIPT_BOUNDS)));
+  await room.reserve(size.bytes, claim.signal);
+  const events = early?.events ?? (await claim.read(() => store.readTranscript(threadId, TRANSCRIPT_BOUNDS, size)));
+  return events as VersionedEvent[];
+}
+
+type VersionedEvent = TranscriptEvent & { version: number };
 
 /** Returns what the Run used before the oldest event of a cut transcript, so that its limits count all steps. */
 async function earlierUsage(

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findLiveRun, openStepAfter, type Command, type RecordedFact, type ThreadState } from '#domain';
-import type { CommandHandler, Fence, LoadedThread, RunJob, ThreadStore } from '#event-store';
+import type { CommandHandler, Fence, LoadedThread, RunJob, ThreadStore, ThreadWithTranscript } from '#event-store';
 import type { FileChanges, FileRefusal, FileStore, FolderChanges, PreparedFile } from '#files';
 import { isDatabaseUnavailable, untilAborted, type Logger } from '#platform';
 import { metrics } from './metrics.ts';
@@ -52,7 +52,11 @@ export interface ClaimedRunOf {
   thread: LoadedThread;
   /** The earliest end of the lease, by `performance.now()`. */
   leaseUntil: number;
+  /** The transcript at the claim, if it was read with the Thread. */
+  transcript?: TranscriptAtClaim | undefined;
 }
+
+export type TranscriptAtClaim = Pick<ThreadWithTranscript, 'size' | 'events'>;
 
 const UNAVAILABLE_PAUSE_MS = 50;
 /**
@@ -81,11 +85,13 @@ export class Claim {
   private openStep: number | undefined;
   private hasBooted = false;
   private startTimer: NodeJS.Timeout | undefined;
+  private transcript: TranscriptAtClaim | undefined;
 
   constructor(
     private readonly parts: ClaimParts,
-    { job, attempt, thread, leaseUntil }: ClaimedRunOf,
+    { job, attempt, thread, leaseUntil, transcript }: ClaimedRunOf,
   ) {
+    this.transcript = transcript;
     this.job = job;
     this.attempt = attempt;
     this.thread = thread;
@@ -121,6 +127,13 @@ export class Claim {
     if (loses) metrics.leasesLost.inc({ reason });
     if (loses) this.lost.abort(stopped);
     this.work.abort(stopped);
+  }
+
+  /** Returns the transcript that was read with the claim, and forgets it, so that it does not stay in memory. */
+  takeTranscript(): TranscriptAtClaim | undefined {
+    const { transcript } = this;
+    this.transcript = undefined;
+    return transcript;
   }
 
   /**

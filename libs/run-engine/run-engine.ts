@@ -1,9 +1,10 @@
 import type { Pool } from 'pg';
 import { HarnessError, NoRoom } from '#agents';
 import { runError, type Command, type ThreadState } from '#domain';
-import { nameOf, type CommandHandler, type RunJob } from '#event-store';
-import { namedStatement } from '#platform';
+import { nameOf, type CommandHandler, type RunJob, type ThreadWithTranscript } from '#event-store';
+import { isDatabaseUnavailable, namedStatement } from '#platform';
 import { limitsHook, type LimitedClaim } from '#run-queue';
+import { TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 import { bootRun, liveRun, type BootParts } from './boot.ts';
 import { Claim } from './claim.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
@@ -88,14 +89,35 @@ export class RunEngine {
       limited = await this.limitedClaim(state, job);
       return limited && limitsHook(limited);
     };
-    const result = await handler.handle({ threadId: job.threadId, commands, hook, giveUpAt: leaseUntil });
+    const loaded = await this.loadToClaim(job.threadId, leaseUntil);
+    const from = loaded?.thread;
+    const result = await handler.handle({ threadId: job.threadId, commands, hook, from, giveUpAt: leaseUntil });
     const run = 'thread' in result ? liveRun(result.thread.state, job.runId) : undefined;
     if (!('thread' in result) || run === undefined) {
       logger.debug({ ...job, why: nameOf(result) }, 'run not claimed');
       if (result.outcome === 'refused' && limited) this.options.onLimited(limited.organizationId);
       return null;
     }
-    return new Claim(this.options, { job, attempt: run.attempt, thread: result.thread, leaseUntil });
+    const { thread, events } = result;
+    // After a conflict, the claim was made on a newer version.
+    const transcript = thread.version - events.length === from?.version ? loaded : undefined;
+    return new Claim(this.options, {
+      job,
+      attempt: run.attempt,
+      thread,
+      leaseUntil,
+      transcript: transcript ?? undefined,
+    });
+  }
+
+  /** Loads the Thread with its transcript, which saves two statements. The handler loads and retries if that fails. */
+  private async loadToClaim(threadId: string, until: number): Promise<ThreadWithTranscript | null> {
+    try {
+      return await this.options.store.loadWithTranscript(threadId, TRANSCRIPT_BOUNDS, until - performance.now());
+    } catch (error) {
+      if (isDatabaseUnavailable(error)) return null;
+      throw error;
+    }
   }
 
   /** Returns which limits apply, from a copy that is at most 2.5 s old. The claim itself reads how many Runs they allow. */

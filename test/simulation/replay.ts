@@ -220,6 +220,9 @@ class ReplayedSession {
 
 /** Statements without a meaningful result. */
 const CONTROL = /^(begin|commit|rollback|listen)/;
+/** The statements that return the size of a transcript. */
+const MEASURES = ['read-transcript-bytes', 'load-with-transcript'];
+
 /** Returns a row without `bytes`, because the model does not know the size of what PostgreSQL stores (run-memory.int.spec.ts). */
 function withoutSize({ bytes: _, ...row }: Row): Row {
   return row;
@@ -233,7 +236,7 @@ function compare({ statement, answer, sortKeys }: ExecutedEntry, found: QueryRes
     return `the model returns ${expected ?? textOf(answer)}, PostgreSQL returns ${String(found instanceof Error ? found : textOf(found.rows))}`;
   }
   if (CONTROL.test(statement.text)) return null;
-  const measures = statement.name === 'read-transcript-bytes';
+  const measures = MEASURES.includes(statement.name ?? '');
   const expected = measures ? answer.rows.map((text) => textOf(withoutSize(JSON.parse(text) as Row))) : answer.rows;
   const rows = found.rows.map((row) => textOf(measures ? withoutSize(row) : row));
   const isSame = sortKeys === null ? isSameSet(expected, rows) : isSameOrder(expected, sortKeys, rows);

@@ -20,15 +20,12 @@ const NAMED: Record<string, Execute> = {
   'append-events': appendEvents,
   // `deleteThread` does all of it at the commit.
   'delete-stream': () => [{ delete_stream: '' }],
-  'load-thread': (tables, [threadId]) => {
-    const row = tables.streams.get(threadId as string);
-    if (row === undefined) return [];
-    const state = tables.stateOf(threadId as string);
-    const live = state.lifecycle === 'none' ? [] : state.runs.map(({ id }) => row.runs.get(id));
-    const runs = live.filter((run) => run !== undefined).map((run) => JSON.parse(run) as unknown);
-    const { version, lastEventId, lastOccurredAt, thread } = row;
-    const found = { version, lastEventId, lastOccurredAt, state, thread: thread && (JSON.parse(thread) as unknown) };
-    return [{ ...found, runs: runs.length === 0 ? null : runs }];
+  'load-thread': (tables, [threadId]) => loadThread(tables, threadId as string),
+  'load-with-transcript': (tables, [threadId]) => {
+    const events = readTranscript(tables, threadId as string).toReversed();
+    const hasStops = readStoppedTexts(tables, threadId as string).length > 0;
+    const size = { bytes: 0, hasStops, transcript: hasStops ? null : events };
+    return loadThread(tables, threadId as string).map((row) => ({ ...row, ...size }));
   },
   'find-appended': (tables, [threadId, version, id]) => {
     const events = tables.streams.get(threadId as string)?.events ?? [];
@@ -38,13 +35,7 @@ const NAMED: Record<string, Execute> = {
     const row = tables.keys.get(`${tokenId as string} ${key as string}`);
     return row ? [{ ...row, fileId: null }] : [];
   },
-  // Nothing here is old: all of a simulation is far less than what is read whole.
-  'read-transcript': (tables, [threadId]) =>
-    (tables.streams.get(threadId as string)?.events ?? [])
-      .filter(({ type }) => TRANSCRIBED.includes(type))
-      .filter(({ type, runId }) => !isResultOfEndedRun(tables, threadId as string, { type, runId }))
-      .toReversed()
-      .map((event) => ({ ...event, data: transcribed(event) })),
+  'read-transcript': (tables, [threadId]) => readTranscript(tables, threadId as string),
   'read-transcript-bytes': (tables, [threadId]) => [
     { bytes: 0, hasStops: readStoppedTexts(tables, threadId as string).length > 0 },
   ],
@@ -191,6 +182,26 @@ export function deleteThread(tables: Tables, threadId: string): void {
     if (row.threadId === threadId && !tables.has('a delete leaves the work rows')) tables.work.delete(runId);
   for (const row of tables.keys.values()) if (row.threadId === threadId) row.body = '';
   tables.options.onDeleted(threadId);
+}
+
+function loadThread(tables: Tables, threadId: string): Row[] {
+  const row = tables.streams.get(threadId);
+  if (row === undefined) return [];
+  const state = tables.stateOf(threadId);
+  const live = state.lifecycle === 'none' ? [] : state.runs.map(({ id }) => row.runs.get(id));
+  const runs = live.filter((run) => run !== undefined).map((run) => JSON.parse(run) as unknown);
+  const { version, lastEventId, lastOccurredAt, thread } = row;
+  const found = { version, lastEventId, lastOccurredAt, state, thread: thread && (JSON.parse(thread) as unknown) };
+  return [{ ...found, runs: runs.length === 0 ? null : runs }];
+}
+
+/** Newest first. Nothing here is old: all of a simulation is far less than what is read whole. */
+function readTranscript(tables: Tables, threadId: string): Row[] {
+  return (tables.streams.get(threadId)?.events ?? [])
+    .filter(({ type }) => TRANSCRIBED.includes(type))
+    .filter(({ type, runId }) => !isResultOfEndedRun(tables, threadId, { type, runId }))
+    .toReversed()
+    .map((event) => ({ ...event, data: transcribed(event) }));
 }
 
 const TRANSCRIBED: readonly string[] = eventTypesWith('inTranscript');

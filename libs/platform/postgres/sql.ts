@@ -6,9 +6,16 @@ export interface NamedStatement {
   text: string;
 }
 
-/** Returns the only statement in the file, named after the file. `directory` is the caller's `import.meta.dirname`. */
+/**
+ * Returns the only statement in the file, named after the file. `:include(other.sql)` stands for the text of a file in the same
+ * folder. `directory` is the caller's `import.meta.dirname`.
+ */
 export function namedStatement(directory: string, fileName: string): NamedStatement {
-  return { name: fileName.replace(/\.sql$/, ''), text: readSql(directory, fileName) };
+  const include = (_: string, other: string): string => readSql(directory, other);
+  return {
+    name: fileName.replace(/\.sql$/, ''),
+    text: readSql(directory, fileName).replace(/:include\((\S+)\)/g, include),
+  };
 }
 
 /** Returns pg's setting for how long a client waits for the response to one statement, milliseconds. Default: the pool's. */

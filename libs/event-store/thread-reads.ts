@@ -1,0 +1,111 @@
+import type { StoredEvent, UnknownEvent } from '#domain';
+import type { KeyedAnswer, LoadedThread } from './append.ts';
+
+// What ThreadStore returns, and the limits of its reads.
+
+/** A stored answer, with the Thread or the uploaded file that it is about. */
+export type StoredAnswer = Omit<KeyedAnswer, 'tokenId' | 'key'> & { threadId: string | null; fileId: string | null };
+
+/** A page of the public log and the decisions on confirmation requests, oldest first. */
+export interface LogPage {
+  events: (StoredEvent | UnknownEvent)[];
+  /** The end of the stream when it was read; null if the log continues after the page. */
+  end: StreamEnd | null;
+}
+
+/** The limits of one read of the log. */
+export interface LogBounds {
+  maxEvents: number;
+  /** The most bytes of event data. A single event may have more. Default: no limit. */
+  maxBytes?: number;
+}
+
+/** The entries of one read of the log. */
+export interface LogWanted extends LogBounds {
+  /** Whether the decisions on confirmation requests are entries too. They are not public. Default: no. */
+  withDecisions?: boolean;
+}
+
+/** A window of the public log, oldest first. */
+export interface LogWindow {
+  events: (StoredEvent | UnknownEvent)[];
+  /** Whether a limit has cut it. */
+  isCut: boolean;
+}
+
+/** The limits of one page of messages. */
+export interface MessageBounds {
+  maxRuns: number;
+  /** The most bytes of event data. */
+  maxBytes: number;
+}
+
+/** The events from which the messages of some Runs are assembled, oldest first. */
+export interface MessagePage {
+  events: (StoredEvent | UnknownEvent)[];
+  /** The page before continues with the Runs that were queued before this event; null if there are none. */
+  nextId: string | null;
+  /** Whether older steps of the newest Run are left out, because it exceeds the limit alone. */
+  truncated: boolean;
+  /** The last event of the stream when the page was read. */
+  lastEventId: string;
+}
+
+/** Limits on what is read of a Thread for a harness (read-transcript.sql, read-stopped-texts.sql). */
+export interface TranscriptBounds {
+  /** The newest events that are read at all. */
+  events: number;
+  /** The newest bytes that are read whole: of what people said, of stopped texts, and of everything else. */
+  bytes: number;
+  /** The characters that are kept of an older text. */
+  characters: number;
+  /** The note at the end of a text that was cut. */
+  note: string;
+}
+
+/** The steps of a Run that are not in its transcript, and their tokens. */
+export interface EarlierUsage {
+  steps: number;
+  inputTokens: number;
+  outputTokens: number;
+  cachedInputTokens: number;
+}
+
+/** The size of a transcript. */
+export interface TranscriptSize {
+  /** The approximate size of its events. */
+  bytes: number;
+  /** Whether it has texts of stopped messages. */
+  hasStops: boolean;
+}
+
+/** A Thread with its transcript. */
+export interface ThreadWithTranscript {
+  thread: LoadedThread;
+  size: TranscriptSize;
+  /** Null if it is too large to be read without a reservation of memory, or has texts of stopped messages. */
+  events: StoredEvent[] | null;
+}
+
+/** The end of a Thread's stream at one moment. */
+export interface StreamEnd {
+  version: number;
+  /** The id of its last event, public or not. */
+  eventId: string;
+  /** Whether no Run was active. */
+  idle: boolean;
+}
+
+/** A Thread that has new events. */
+export interface MovedThread {
+  threadId: string;
+  /** Null if it was deleted. */
+  version: number | null;
+}
+
+/** The remains of a deleted Thread. */
+export interface DeletedThread {
+  /** The version of its last event. */
+  version: number;
+  blobKeys: string[];
+}
