@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Logger } from '#platform';
 import type { LiveBus, WakeListener } from './bus.ts';
 import { metrics } from './metrics.ts';
+import { decodeNews, encodeNews, joined, type News } from './news.ts';
 
 /** A transport of wake-ups between processes. It logs its own failures. */
 export interface WakeTransport {
@@ -19,20 +20,23 @@ export interface WakeTransport {
 const GATHER_MS = 1;
 /** The maximum of Threads whose wake-ups wait for a silent server. Others are dropped; the poll finds their versions. */
 const MAX_GATHERED = 10_000;
+/** UTF-16 units of entries that wait for a silent server. Others are dropped; the readers of their Threads read them. */
+const MAX_GATHERED_NEWS = 1024 * 1024;
 /** PostgreSQL accepts fewer than 8,000 bytes in a notification. */
 const MAX_MESSAGE_LENGTH = 7_900;
 const CLOSE_WITHIN_MS = 500;
 
 /**
  * A bus that gathers wake-ups for either transport. Sends the first one immediately and those of the next millisecond in one round
- * trip, one trip at a time. Sends only the highest version of a Thread. Wakes the listeners of this process directly and ignores
+ * trip, one trip at a time. Sends only the highest version of a Thread, with the entries up to it if they fit. Wakes the listeners of this process directly and ignores
  * its own messages.
  */
 export class GatheringBus implements LiveBus {
   private readonly sender = randomBytes(6).toString('base64url');
   private readonly listeners = new Set<WakeListener>();
   private readonly transport: WakeTransport;
-  private gathered = new Map<string, number>();
+  private gathered = new Map<string, Gathered>();
+  private gatheredNews = 0;
   private window: NodeJS.Timeout | null = null;
   private sending: Promise<void> | null = null;
   private closed = false;
@@ -44,14 +48,22 @@ export class GatheringBus implements LiveBus {
     this.transport = openTransport((message) => this.receive(message));
   }
 
-  publish(threadId: string, version: number): void {
+  publish(threadId: string, version: number, news?: News): void {
     if (this.closed) return;
-    this.wake(threadId, version);
-    const gathered = this.gathered.get(threadId);
-    if (gathered === undefined && this.gathered.size >= MAX_GATHERED)
+    this.wake(threadId, version, news);
+    const before = this.gathered.get(threadId);
+    if (before === undefined && this.gathered.size >= MAX_GATHERED)
       return metrics.wakeups.inc({ direction: 'dropped' });
-    if (gathered === undefined || gathered < version) this.gathered.set(threadId, version);
+    if (before === undefined) this.gather(threadId, version, news);
+    else if (before.version < version) this.gather(threadId, version, before.news && news && joined(before.news, news));
     this.sendIfDue();
+  }
+
+  private gather(threadId: string, version: number, news: News | undefined): void {
+    const size = (news?.events.length ?? 0) - (this.gathered.get(threadId)?.news?.events.length ?? 0);
+    const fits = this.gatheredNews + size <= MAX_GATHERED_NEWS;
+    this.gathered.set(threadId, { version, news: fits ? news : undefined });
+    if (fits) this.gatheredNews += size;
   }
 
   isUp(): boolean {
@@ -90,6 +102,7 @@ export class GatheringBus implements LiveBus {
     const messages = encode(this.sender, this.gathered);
     const { size } = this.gathered;
     this.gathered = new Map();
+    this.gatheredNews = 0;
     if (size === 0) return;
     // Unsent hints are dropped, because the poll would find those versions before a backlog is sent.
     const isSent = await this.transport.send(messages).then(
@@ -104,16 +117,18 @@ export class GatheringBus implements LiveBus {
     if (sender === this.sender) return;
     for (const wake of wakes) {
       const [, threadId, version] = WAKE.exec(wake) ?? [];
+      const entries = threadId === undefined ? decodeNews(wake) : null;
+      if (entries !== null) this.wake(entries.threadId, entries.news.version, entries.news);
       if (threadId === undefined) continue;
       metrics.wakeups.inc({ direction: 'received' });
       this.wake(threadId, Number(version));
     }
   }
 
-  private wake(threadId: string, version: number): void {
+  private wake(threadId: string, version: number, news?: News): void {
     for (const listener of this.listeners) {
       try {
-        listener(threadId, version);
+        listener(threadId, version, news);
       } catch (error) {
         // The publisher has just committed, so a bug here must not look like a failure of the commit.
         this.logger.error({ err: error, threadId }, 'wake-up listener failed');
@@ -125,16 +140,25 @@ export class GatheringBus implements LiveBus {
 /** The form of a wake-up. Other messages are ignored, because anyone may write to the channel. */
 const WAKE = /^([0-9A-Z]{26}):(\d{1,10})$/;
 
-function encode(sender: string, wakes: ReadonlyMap<string, number>): string[] {
+interface Gathered {
+  version: number;
+  /** The entries up to the version, if they are known and fit. */
+  news: News | undefined;
+}
+
+/** Puts the entries of a Thread before its wake-up, which finds them delivered. Older releases read only the wake-up. */
+function encode(sender: string, gathered: ReadonlyMap<string, Gathered>): string[] {
   const messages: string[] = [];
   let message = sender;
-  for (const [threadId, version] of wakes) {
+  for (const [threadId, { version, news }] of gathered) {
     const wake = ` ${threadId}:${version}`;
-    if (message.length + wake.length > MAX_MESSAGE_LENGTH) {
+    const whole = news === undefined ? wake : ` ${encodeNews(threadId, news)}${wake}`;
+    const added = sender.length + whole.length > MAX_MESSAGE_LENGTH ? wake : whole;
+    if (message.length + added.length > MAX_MESSAGE_LENGTH) {
       messages.push(message);
       message = sender;
     }
-    message += wake;
+    message += added;
   }
   if (message !== sender) messages.push(message);
   return messages;

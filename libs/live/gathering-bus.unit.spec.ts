@@ -1,5 +1,6 @@
 import { createLogger } from '#platform';
 import { GatheringBus, type WakeTransport } from './gathering-bus.ts';
+import { encodeNews, type News } from './news.ts';
 
 const T1 = '01ARZ3NDEKTSV4RRFFQ69G5FA1';
 const T2 = '01ARZ3NDEKTSV4RRFFQ69G5FA2';
@@ -65,6 +66,49 @@ it('sends immediately again after a millisecond without a wake-up', async () => 
   await jest.advanceTimersByTimeAsync(1);
   bus.publish(T1, 2);
   expect(line.sent).toHaveLength(2);
+});
+
+describe('entries', () => {
+  const news = (fromVersion: number, version: number, events = '{}'): News => {
+    return { fromVersion, version, eventId: T2, idle: false, events };
+  };
+  /** Returns the wake-ups of the second round trip, after these were published together. */
+  async function sentTogether(...all: News[]): Promise<string[]> {
+    bus.publish(T2, 1);
+    for (const one of all) bus.publish(T1, one.version, one);
+    await line.answer();
+    await jest.advanceTimersByTimeAsync(1);
+    return line.wakes(1);
+  }
+
+  it('are sent before their wake-up, which older releases read alone', async () => {
+    const sent = await sentTogether(news(3, 4));
+    expect(sent).toEqual([encodeNews(T1, news(3, 4)), `${T1}:4`]);
+    expect(sent[0]).not.toMatch(/^([0-9A-Z]{26}):(\d{1,10})$/);
+  });
+
+  it('of several commits are joined, and left out after a gap', async () => {
+    expect(await sentTogether(news(3, 4), news(4, 6))).toEqual([encodeNews(T1, news(3, 6, '{},{}')), `${T1}:6`]);
+    bus.publish(T1, 7, news(6, 7));
+    bus.publish(T1, 9, news(8, 9));
+    await line.answer();
+    await jest.advanceTimersByTimeAsync(2);
+    expect(line.wakes(2)).toEqual([`${T1}:9`]);
+  });
+
+  it('that do not fit into a message are left out', async () => {
+    expect(await sentTogether(news(3, 4, 'x'.repeat(7_000)))).toEqual([`${T1}:4`]);
+  });
+
+  it('reach listeners before the wake-up', () => {
+    const received: [number, News | undefined][] = [];
+    bus.onWake((_, version, entries) => received.push([version, entries]));
+    line.receive(`other ${encodeNews(T1, news(3, 4))} ${T1}:4`);
+    expect(received).toEqual([
+      [4, news(3, 4)],
+      [4, undefined],
+    ]);
+  });
 });
 
 it('makes one round trip at a time and keeps wake-ups of at most 10,000 Threads meanwhile', async () => {

@@ -3,12 +3,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Client, type Pool } from 'pg';
 import { monotonicFactory } from 'ulid';
 import type { Command, LogEntry, RecordedFact } from '#domain';
-import { CommandHandler, ThreadStore } from '#event-store';
+import { CommandHandler, ThreadStore, type Commit } from '#event-store';
 import { createLogger, loadConfig, openDatabase, type Database } from '#platform';
 import { createTestDatabase, eventually, faultProxy, seededRandom, type TestDatabase } from '#testing';
 import type { LiveBus } from './bus.ts';
 import { LiveHub } from './live-hub.ts';
 import type { LogReader, Reading, ReaderEnd } from './open-thread.ts';
+import { newsOf } from './news.ts';
 import { openLiveBus } from './open-live-bus.ts';
 
 // Real: PostgreSQL, LISTEN/NOTIFY, appends by CommandHandler. Not real: `deafBus`, the fault of one test, and the poll interval.
@@ -44,8 +45,8 @@ beforeAll(async () => {
   const config = loadConfig({ DATABASE_URL: testDatabase.url });
   readersBus = openLiveBus(config, logger);
   writersBus = openLiveBus(config, logger);
-  const onCommit: ConstructorParameters<typeof CommandHandler>[0]['onCommit'] = ({ after }) =>
-    writersBus.publish(after.threadId, after.version);
+  const onCommit = (commit: Commit): void =>
+    writersBus.publish(commit.after.threadId, commit.after.version, newsOf(commit));
   handler = new CommandHandler({ store, leaseMs: 10_000, onCommit });
   await untilHeard();
 });

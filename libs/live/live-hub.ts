@@ -2,6 +2,7 @@ import type { ThreadStore } from '#event-store';
 import { isDatabaseUnavailable, isLargeJson, ownTurn, Semaphore, type Logger } from '#platform';
 import type { LiveBus } from './bus.ts';
 import { framePage, type FramedPage, type RenderEntry } from './framed-page.ts';
+import { pageOf } from './news.ts';
 import { OpenThread, type LogReader, type Reading, type ThreadReads } from './open-thread.ts';
 
 export interface LiveHubOptions {
@@ -20,7 +21,7 @@ const PAGE = { maxEvents: 200, maxBytes: 64 * 1024 } as const;
 const ANSWER_TIMEOUT_MS = 5_000;
 
 /**
- * The readers of Threads in this process. Wake-ups show which Threads to read. A slow poll, one query for all open Threads, finds
+ * The readers of Threads in this process. Wake-ups bring new entries or show which Threads to read. A slow poll, one query for all open Threads, finds
  * missed versions and deleted Threads. While the database is unavailable, readers wait.
  */
 export class LiveHub {
@@ -42,7 +43,11 @@ export class LiveHub {
 
   constructor(options: LiveHubOptions) {
     this.options = options;
-    this.ignoreWakes = options.bus.onWake((threadId, version) => this.threads.get(threadId)?.wake(version));
+    this.ignoreWakes = options.bus.onWake((threadId, version, news) =>
+      this.threads
+        .get(threadId)
+        ?.wake(version, news && { ...news, page: () => pageOf(threadId, news, options.render) }),
+    );
     this.poll = setInterval(() => void this.pollThreads(), POLL_MS).unref();
   }
 

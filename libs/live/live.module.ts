@@ -2,6 +2,7 @@ import { Inject, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { CommitFeed, EventStoreModule } from '#event-store';
 import { CONFIG, LOGGER } from '#platform';
 import { LIVE_BUS, type LiveBus } from './bus.ts';
+import { newsOf } from './news.ts';
 import { openLiveBus } from './open-live-bus.ts';
 
 /** Provides the bus of wake-ups, and publishes the commits of this process. */
@@ -15,8 +16,9 @@ export class LiveModule implements OnApplicationShutdown {
     @Inject(LIVE_BUS) private readonly bus: LiveBus,
     @Inject(CommitFeed) feed: CommitFeed,
   ) {
-    feed.onCommit(({ after, events }) => {
-      if (events.length > 0) bus.publish(after.threadId, after.version);
+    feed.onCommit((commit) => {
+      const { threadId, version } = commit.after;
+      if (commit.events.length > 0) bus.publish(threadId, version, newsOf(commit));
     });
     feed.onDeleted((threadId, version) => bus.publish(threadId, version));
   }

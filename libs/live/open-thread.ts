@@ -35,6 +35,13 @@ export interface ThreadReads {
   released(thread: OpenThread): void;
 }
 
+/** A page that came with a wake-up, for readers that have everything up to `fromVersion`. */
+export interface FollowingPage {
+  fromVersion: number;
+  /** Returns the page; null if it cannot be used. */
+  page: () => FramedPage | null;
+}
+
 /** The position of a reader in the log. */
 export class Reading {
   lastId: string;
@@ -102,9 +109,15 @@ export class OpenThread {
     if (this.readings.delete(reading) && this.readings.size === 0) this.reads.released(this);
   }
 
-  /** Reads on if the version is new. A wrong version only costs a read. */
-  wake(version: number): void {
-    if (version > this.covered) void this.readOn();
+  /** Delivers the news if the version is new, or reads on if they do not follow. A wrong version only costs a read. */
+  wake(version: number, news?: FollowingPage): void {
+    if (version <= this.covered) return;
+    const follows = news?.fromVersion === this.covered && !this.readingOn && !this.moved;
+    const page = follows ? news.page() : null;
+    if (page === null) return void this.readOn();
+    this.news++;
+    this.covered = version;
+    for (const reading of this.live()) this.give(reading, page);
   }
 
   /** Applies the stored version of the Thread; null if it was deleted. */

@@ -2,7 +2,14 @@ import { randomInt } from 'node:crypto';
 import { setImmediate as settled } from 'node:timers/promises';
 import { seededRandom } from '#testing';
 import type { FramedPage } from './framed-page.ts';
-import { OpenThread, type LogReader, type Reading, type ReaderEnd, type ThreadReads } from './open-thread.ts';
+import {
+  OpenThread,
+  type FollowingPage,
+  type LogReader,
+  type Reading,
+  type ReaderEnd,
+  type ThreadReads,
+} from './open-thread.ts';
 
 /**
  * A Thread and its readers, whose asynchronous steps the test chooses by a seed. A read takes its snapshot at one step and
@@ -13,7 +20,7 @@ class Simulation implements ThreadReads {
   readonly log: { id: string; isPublic: boolean; idle: boolean }[] = [];
   readonly thread = new OpenThread('T', this);
   readonly readers: SimulatedReader[] = [];
-  readonly wakes: number[] = [];
+  readonly wakes: { version: number; news?: FollowingPage }[] = [];
   readonly violations: string[] = [];
   private readonly unlooked: (() => void)[] = [];
   private readonly unanswered: (() => void)[] = [];
@@ -39,8 +46,23 @@ class Simulation implements ThreadReads {
     // A change of status is always public.
     const isPublic = idle !== (this.log.at(-1)?.idle ?? true) || this.random() < 0.7;
     this.log.push({ id: idOf(this.version + 1), isPublic, idle });
-    if (!this.faults.loseWakes || this.random() < 0.5) this.wakes.push(this.version);
-    if (this.random() < 0.2) this.wakes.push(this.version);
+    const wake = { version: this.version, ...(this.random() < 0.5 ? { news: this.newsOfLast() } : {}) };
+    if (!this.faults.loseWakes || this.random() < 0.5) this.wakes.push(wake);
+    if (this.random() < 0.2) this.wakes.push(wake);
+  }
+
+  /** The entries of up to three commits, which travel with the wake-up. */
+  private newsOfLast(): FollowingPage {
+    const { version } = this;
+    const fromVersion = Math.max(0, version - 1 - Math.floor(this.random() * 3));
+    const events = this.log.map((event, i) => ({ ...event, version: i + 1 })).slice(fromVersion);
+    const shown = events.filter(({ isPublic }) => isPublic);
+    return { fromVersion, page: () => (this.random() < 0.1 ? null : framed(shown, this.endAt(version))) };
+  }
+
+  private endAt(version: number) {
+    const { id, idle } = this.log[version - 1]!;
+    return { version, eventId: id, idle };
   }
 
   publicIds(after: string, upTo = this.version): string[] {
@@ -53,17 +75,7 @@ class Simulation implements ThreadReads {
       const pageSize = 1 + Math.floor(this.random() * 4);
       const all = this.log.map((event, i) => ({ ...event, version: i + 1 }));
       const rest = all.filter(({ id, isPublic }) => isPublic && id > after);
-      const page = rest.slice(0, pageSize);
-      const last = page.at(-1);
-      return {
-        framesOf: () => ({
-          frames: Buffer.from(page.map(({ id }) => `${id}\n`).join('')),
-          starts: page.map(({ id }, i) => ({ id, at: i * 7 })),
-        }),
-        lastId: last?.id ?? '',
-        lastVersion: last?.version ?? 0,
-        end: rest.length < pageSize ? { version: this.version, eventId: all.at(-1)!.id, idle: all.at(-1)!.idle } : null,
-      };
+      return framed(rest.slice(0, pageSize), rest.length < pageSize ? this.endAt(this.version) : null);
     });
   }
 
@@ -87,7 +99,7 @@ class Simulation implements ThreadReads {
   step(): void {
     const choices = [
       () => this.commit(),
-      () => this.thread.wake(this.wakes.splice(Math.floor(this.random() * this.wakes.length), 1)[0] ?? 0),
+      () => this.wake(...this.wakes.splice(Math.floor(this.random() * this.wakes.length), 1)),
       () => this.takeOne(this.unlooked),
       () => this.takeOne(this.unlooked),
       () => this.takeOne(this.unanswered),
@@ -98,6 +110,10 @@ class Simulation implements ThreadReads {
       () => this.mayNeedPolls && this.random() < 0.1 && void this.poll(),
     ];
     this.any(choices)?.();
+  }
+
+  private wake(wake?: { version: number; news?: FollowingPage }): void {
+    if (wake !== undefined) this.thread.wake(wake.version, wake.news);
   }
 
   open(): void {
@@ -111,7 +127,7 @@ class Simulation implements ThreadReads {
       await settled();
       while (this.wakes.length + this.unlooked.length + this.unanswered.length > 0 || this.roomWasMade()) {
         quiet = 0;
-        for (const version of this.wakes.splice(0)) this.thread.wake(version);
+        for (const wake of this.wakes.splice(0)) this.wake(wake);
         for (const act of [...this.unlooked.splice(0), ...this.unanswered.splice(0)]) act();
         await settled();
       }
@@ -140,6 +156,19 @@ class Simulation implements ThreadReads {
       });
     });
   }
+}
+
+function framed(events: { id: string; version: number }[], end: FramedPage['end']): FramedPage {
+  const last = events.at(-1);
+  return {
+    framesOf: () => ({
+      frames: Buffer.from(events.map(({ id }) => `${id}\n`).join('')),
+      starts: events.map(({ id }, i) => ({ id, at: i * 7 })),
+    }),
+    lastId: last?.id ?? '',
+    lastVersion: last?.version ?? 0,
+    end,
+  };
 }
 
 const idOf = (version: number): string => String(version).padStart(6, '0');

@@ -1,6 +1,6 @@
 import { CommandHandler, ThreadStore } from '#event-store';
 import type { Command } from '#domain';
-import { openLiveBus, type LiveBus } from '#live';
+import { newsOf, openLiveBus, type LiveBus } from '#live';
 import { createLogger, loadConfig } from '#platform';
 import { createAcknowledged, type Caller } from './client.ts';
 import type { System } from './system.ts';
@@ -26,7 +26,7 @@ export class AppendedRun {
     const handler = new CommandHandler({
       store: new ThreadStore(database.pool),
       leaseMs: LEASE_MS,
-      onCommit: ({ after }) => bus.publish(after.threadId, after.version),
+      onCommit: (commit) => bus.publish(commit.after.threadId, commit.after.version, newsOf(commit)),
     });
     const run = new AppendedRun(threadId, runId, handler, bus);
     await run.append(
