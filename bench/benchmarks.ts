@@ -11,13 +11,14 @@ export const BENCHMARKS: Record<string, Benchmark> = {
   'round-trip': async (bench) => (await import('./round-trip.ts')).roundTrip(bench),
   rebuild: async (bench) => (await import('./rebuild.ts')).rebuild(bench),
   'long-run': async (bench) => (await import('./long-run.ts')).longRun(bench),
+  sockets: async (bench) => (await import('./sockets.ts')).sockets(bench),
   counts: async (bench) => (await import('./counts/counts.ts')).counts(bench),
   latency: async (bench) => (await import('./latency.ts')).latency(bench),
   tenants: async () => (await import('./tenants.ts')).tenants(),
 };
 
-/** Benchmarks that run only if they are named. The night writes their results into docs/reliability.md. */
-const OF_NIGHT = ['latency', 'tenants'];
+/** Benchmarks that run only if they are named. The night writes the results of the first two into docs/reliability.md. */
+const ONLY_NAMED = ['latency', 'tenants', 'sockets'];
 
 /** The benchmarks whose results are in docs/benchmarks.md. */
-export const ON_PAGE = Object.keys(BENCHMARKS).filter((name) => !OF_NIGHT.includes(name));
+export const ON_PAGE = Object.keys(BENCHMARKS).filter((name) => !ONLY_NAMED.includes(name));

@@ -111,7 +111,7 @@ async function startOwnDatabase(
   );
   const forget = (): Promise<void> => rm(urlFile, { force: true });
   await lifecycle.start(() => writePrivateFile(urlFile, postgres.url), { stop: forget });
-  return postgres.url;
+  return postgres.socketUrl ?? postgres.url;
 }
 
 /** Throws StartError if the port is in use. Runs first, so that this is the only error a new user sees. */

@@ -28,8 +28,8 @@ const CLOSE_WITHIN_MS = 500;
 
 /**
  * A bus that gathers wake-ups for either transport. Sends the first one immediately and those of the next millisecond in one round
- * trip, one trip at a time. Sends only the highest version of a Thread, with the entries up to it if they fit. Wakes the listeners of this process directly and ignores
- * its own messages.
+ * trip, one trip at a time. Sends only the highest version of a Thread, with the entries up to it if they fit. Wakes the listeners
+ * of this process directly and ignores its own messages.
  */
 export class GatheringBus implements LiveBus {
   private readonly sender = randomBytes(6).toString('base64url');

@@ -21,8 +21,8 @@ const PAGE = { maxEvents: 200, maxBytes: 64 * 1024 } as const;
 const ANSWER_TIMEOUT_MS = 5_000;
 
 /**
- * The readers of Threads in this process. Wake-ups bring new entries or show which Threads to read. A slow poll, one query for all open Threads, finds
- * missed versions and deleted Threads. While the database is unavailable, readers wait.
+ * The readers of Threads in this process. Wake-ups bring new entries, or show which Threads to read. A slow poll, one query for all
+ * open Threads, finds missed versions and deleted Threads. While the database is unavailable, readers wait.
  */
 export class LiveHub {
   private readonly options: LiveHubOptions;

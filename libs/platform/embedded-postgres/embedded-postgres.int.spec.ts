@@ -83,7 +83,7 @@ it('starts a durable server on loopback only, with a database and a secret passw
   expect(server).toMatchObject({ dataDir, adopted: false });
   const settings = ['fsync', 'listen_addresses', 'unix_socket_directories', 'max_connections', 'server_encoding'];
   const values = await query(server.ownerUrl, `select ${settings.map((name) => `current_setting('${name}')`).join()}`);
-  expect(values).toEqual(['on', '127.0.0.1', '', '200', 'UTF8']);
+  expect(values).toEqual(['on', '127.0.0.1', join(dataDir, 'pgdata'), '200', 'UTF8']);
   expect(await query(server.ownerUrl, 'select current_database()')).toEqual(['spool']);
 
   const { password } = new URL(server.ownerUrl);
@@ -92,6 +92,19 @@ it('starts a durable server on loopback only, with a database and a secret passw
   await expect(query(server.ownerUrl.replace(password, 'guess'), 'select 1')).rejects.toThrow(
     'password authentication',
   );
+});
+
+it('has a Unix socket in its data directory that asks for the password, unless its path is too long', async () => {
+  const { socketUrl } = await start();
+  expect(await query(socketUrl!, 'select inet_server_addr() is null, current_user')).toEqual([true, 'spool_app']);
+  const wrong = new URL(socketUrl!);
+  await expect(query(socketUrl!.replace(wrong.password, 'guess'), 'select 1')).rejects.toThrow(
+    'password authentication',
+  );
+  await servers.pop()?.stop();
+  const far = await start({ dataDir: join(directory, 'x'.repeat(80), 'postgres') });
+  expect(far.socketUrl).toBeNull();
+  expect(await query(far.url, 'select current_user')).toEqual(['spool_app']);
 });
 
 it('gives processes a role with a lasting password, also in a data directory without such a role', async () => {

@@ -35,6 +35,8 @@ export interface EmbeddedPostgresOptions {
 export interface EmbeddedPostgres {
   /** The URL of the database `spool` with the role of processes. The role has no rights until `migrateInstallation`. */
   url: string;
+  /** The same database and role over a Unix socket, which is faster; null if the server has none. */
+  socketUrl: string | null;
   /** The URL of the same database with its superuser, the owner of the tables. */
   ownerUrl: string;
   dataDir: string;
@@ -175,7 +177,7 @@ async function start(
 ): Promise<ConnectedServer> {
   const server = await spawnServer(home, port ?? (await findFreePort()), {
     listen_addresses: '127.0.0.1',
-    unix_socket_directories: '', // its path may exceed the 107 bytes that a socket's name can have
+    unix_socket_directories: socketFolder(home) ?? '',
     max_connections: '200',
     timezone: 'UTC',
     ...settings,
@@ -190,6 +192,18 @@ async function start(
   }
   await takeOwnership(client, home);
   return { pid: server.pid, port: server.port, client };
+}
+
+/** The most bytes that the path of a Unix socket can have: 107 on Linux, 103 on macOS. */
+const maxSocketPath = 103;
+
+/**
+ * Returns the folder of the server's Unix socket: the data directory, which only its user can enter. Null if the path is too long
+ * or has characters with a meaning in the setting.
+ */
+function socketFolder({ pgdata }: PostgresHome): string | null {
+  const isPlain = /^\/[\w./-]+$/.test(pgdata);
+  return isPlain && Buffer.byteLength(join(pgdata, '.s.PGSQL.65535')) <= maxSocketPath ? pgdata : null;
 }
 
 async function own(
@@ -216,8 +230,10 @@ async function own(
   let stopped: Promise<void> | undefined;
   const stop = (): Promise<void> => (stopped ??= stopOnce());
 
+  let withSocket: boolean;
   try {
     await createDatabase(client, appPassword(password));
+    withSocket = await hasSocket(client, home);
   } catch (error) {
     await stop();
     throw error;
@@ -225,8 +241,19 @@ async function own(
   (client as Client & { unref(): void }).unref(); // it must not keep a process alive that has nothing left to do
   const ownerUrl = urlOf(password, server.port, database);
   const url = urlOf(appPassword(password), server.port, database, app);
-  return { url, ownerUrl, dataDir: home.dir, port: server.port, adopted, stop };
+  const socketUrl = withSocket ? socketUrlOf(url, home.pgdata) : null;
+  return { url, socketUrl, ownerUrl, dataDir: home.dir, port: server.port, adopted, stop };
 }
+
+/** Servers that earlier releases started have no socket. */
+async function hasSocket(client: Client, { pgdata }: PostgresHome): Promise<boolean> {
+  const { rows } = await client.query<{ folder: string }>(
+    `select current_setting('unix_socket_directories') as folder`,
+  );
+  return rows[0]?.folder === pgdata;
+}
+
+const socketUrlOf = (url: string, folder: string): string => url.replace('127.0.0.1', encodeURIComponent(folder));
 
 async function createDatabase(client: Client, secret: string): Promise<void> {
   const found = await client.query('select from pg_database where datname = $1', [database]);
