@@ -46,7 +46,7 @@ export class LiveHub {
     this.ignoreWakes = options.bus.onWake((threadId, version, news) =>
       this.threads
         .get(threadId)
-        ?.wake(version, news && { ...news, page: () => pageOf(threadId, news, options.render) }),
+        ?.wake(version, news && { fromVersion: news.fromVersion, page: () => pageOf(threadId, news, options.render) }),
     );
     this.poll = setInterval(() => void this.pollThreads(), POLL_MS).unref();
   }

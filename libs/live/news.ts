@@ -17,7 +17,7 @@ export interface News {
   /** Whether no Run is active. */
   idle: boolean;
   /** The events that `ThreadStore.readLogPage` returns, as JSON, without the brackets of the array. */
-  events: string;
+  readonly events: string;
 }
 
 /** UTF-16 units of `events`. Larger entries are read. */
@@ -77,8 +77,17 @@ export function encodeNews(threadId: string, { version, fromVersion, eventId, id
 export function decodeNews(text: string): { threadId: string; news: News } | null {
   const [, threadId, version, fromVersion, eventId, idle, events] = NEWS.exec(text) ?? [];
   if (threadId === undefined) return null;
-  const ends = { fromVersion: Number(fromVersion), version: Number(version), eventId: eventId!, idle: idle === '1' };
-  return { threadId, news: { ...ends, events: Buffer.from(events!, 'base64url').toString() } };
+  const news = {
+    fromVersion: Number(fromVersion),
+    version: Number(version),
+    eventId: eventId!,
+    idle: idle === '1',
+    // Only if a reader needs them, because every process receives the entries of all Threads.
+    get events() {
+      return Buffer.from(events!, 'base64url').toString();
+    },
+  };
+  return { threadId, news };
 }
 
 /** The fields of an event that decide where it is delivered. Its data was checked by the process that stored it. */
