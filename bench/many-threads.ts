@@ -5,6 +5,9 @@ import { appendDeltas, createWithMessage, handled, newId, startThread, type HotT
 
 const PIECES = [15, 16];
 
+/** Threads that are copied in one transaction. Each takes a lock of the server (migration 0016), which has room for some thousands. */
+const BATCH = 1_000;
+
 /** How many events the model Thread has. */
 export const EVENTS_A_THREAD = 50;
 
@@ -18,7 +21,7 @@ export async function makeManyThreads(pool: Pool, handler: CommandHandler, threa
   const copies = `select i, left($1, 18) || lpad(i::text, 8, '0') as thread_id,
                          left($2, 18) || '1' || lpad(i::text, 7, '0') as run_1,
                          left($3, 18) || '2' || lpad(i::text, 7, '0') as run_2
-                  from generate_series(1, $4::integer) as i`;
+                  from generate_series($4::integer, $5::integer) as i`;
   const ids = [threadId, ...runIds];
   const runId = `case run_id when $2 then run_1 when $3 then run_2 end`;
   const statements = [
@@ -35,8 +38,10 @@ export async function makeManyThreads(pool: Pool, handler: CommandHandler, threa
      select (jsonb_populate_record(s, jsonb_build_object('thread_id', c.thread_id, 'run_id', ${runId}))).*
      from copies c, run_summaries s where s.thread_id = $1`,
   ];
-  for (const statement of statements) {
-    await pool.query(`with copies as (${copies}) ${statement}`, [...ids, threads - 1]);
+  for (let first = 1; first < threads; first += BATCH) {
+    const last = Math.min(first + BATCH, threads) - 1;
+    for (const statement of statements)
+      await pool.query(`with copies as (${copies}) ${statement}`, [...ids, first, last]);
   }
 }
 
