@@ -78,5 +78,5 @@ export function recordingStore(): { store: ThreadStore; statements: Statement[] 
   };
   const client = { query, release: () => undefined };
   const pool = { query, connect: () => Promise.resolve(client) } as unknown as Pool;
-  return { store: new ThreadStore(pool, { lanes: 0 }), statements };
+  return { store: new ThreadStore(pool, { lanes: 0, readLanes: 0 }), statements };
 }

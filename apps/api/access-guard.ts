@@ -1,8 +1,8 @@
 import type { Agent, AgentCatalogue } from '#agents';
 import { agentAccess, isOwn, type Caller } from '#access';
+import type { ThreadAndRun, ThreadParts, ThreadStore } from '#event-store';
 import type { FileRow, FileStore } from '#files';
 import { agentError, notFound } from './http/http-errors.ts';
-import type { SummaryReader, ThreadAndRun, ThreadParts } from './queries/summary-reader.ts';
 
 /** A Thread that the caller may see. The caller may currently use its Agent. */
 export interface VisibleThread extends ThreadAndRun {
@@ -19,7 +19,7 @@ export interface VisibleFile {
 export class AccessGuard {
   constructor(
     private readonly agents: AgentCatalogue,
-    private readonly summaries: SummaryReader,
+    private readonly threads: ThreadStore,
     private readonly files: FileStore,
   ) {}
 
@@ -37,8 +37,16 @@ export class AccessGuard {
    * throws as `findUsableAgent` does.
    */
   async findVisibleThread(caller: Caller, threadId: string, wanted?: ThreadParts): Promise<VisibleThread> {
-    const found = await this.findOwnThread(caller, threadId, wanted);
-    return { ...found, agent: await this.usableAgentOf(caller, found.thread.agent_id, 'Thread') };
+    return this.requireVisible(caller, await this.threads.findThread(threadId, wanted));
+  }
+
+  /** Returns a Thread that was read, with its Agent. Throws as `findVisibleThread` does. */
+  async requireVisible<Found extends ThreadAndRun>(
+    caller: Caller,
+    found: Found | null,
+  ): Promise<Found & VisibleThread> {
+    const own = requireOwn(caller, found);
+    return { ...own, agent: await this.usableAgentOf(caller, own.thread.agent_id, 'Thread') };
   }
 
   /**
@@ -46,7 +54,7 @@ export class AccessGuard {
    * Agent is unpublished or inactive (docs/spec/decisions.md#access).
    */
   async requireDeletableThread(caller: Caller, threadId: string): Promise<void> {
-    const { thread } = await this.findOwnThread(caller, threadId);
+    const { thread } = requireOwn(caller, await this.threads.findThread(threadId));
     const agent = await this.existingAgentOf(thread.agent_id, 'Thread');
     const access = agentAccess(caller, agent);
     if (access === 'forbidden') throw agentError(access, agent);
@@ -56,17 +64,11 @@ export class AccessGuard {
   async findVisibleFile(caller: Caller, fileId: string): Promise<VisibleFile> {
     const file = await this.files.find(fileId);
     if (file === null) throw notFound('File');
-    const thread = file.thread_id === null ? null : await this.summaries.findThread(file.thread_id);
+    const thread = file.thread_id === null ? null : await this.threads.findThread(file.thread_id);
     const isVisible = file.thread_id === null ? isOwn(caller, file, file.owner_user_id) : isOwnThread(caller, thread);
     if (!isVisible) throw notFound('File');
     const { agent_id } = thread?.thread ?? file;
     return { file, agent: await this.usableAgentOf(caller, agent_id ?? '', 'File') };
-  }
-
-  private async findOwnThread(caller: Caller, threadId: string, wanted?: ThreadParts): Promise<ThreadAndRun> {
-    const found = await this.summaries.findThread(threadId, wanted);
-    if (found === null || !isOwnThread(caller, found)) throw notFound('Thread');
-    return found;
   }
 
   private async existingAgentOf(agentId: string, what: 'Thread' | 'File'): Promise<Agent> {
@@ -85,3 +87,8 @@ export class AccessGuard {
 
 const isOwnThread = (caller: Caller, found: ThreadAndRun | null): boolean =>
   found !== null && isOwn(caller, found.thread, found.thread.user_id);
+
+function requireOwn<Found extends ThreadAndRun>(caller: Caller, found: Found | null): Found {
+  if (found === null || !isOwnThread(caller, found)) throw notFound('Thread');
+  return found;
+}

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AccessModule, Authenticator, OperatorSessions } from '#access';
 import { AgentCatalogue, AgentsModule } from '#agents';
+import { EventStoreModule, ThreadStore } from '#event-store';
 import { FilesModule, FileStore } from '#files';
 import { CONFIG, DATABASE, type Config, type Database } from '#platform';
 import { Callers } from './http/callers.ts';
@@ -9,7 +10,7 @@ import { AccessGuard } from './access-guard.ts';
 
 /** The access checks that the routes and the event stream share. */
 @Module({
-  imports: [AccessModule, AgentsModule, FilesModule],
+  imports: [AccessModule, AgentsModule, EventStoreModule, FilesModule],
   providers: [
     { provide: SummaryReader, inject: [DATABASE], useFactory: ({ pool }: Database) => new SummaryReader(pool) },
     {
@@ -20,7 +21,7 @@ import { AccessGuard } from './access-guard.ts';
     },
     {
       provide: AccessGuard,
-      inject: [AgentCatalogue, SummaryReader, FileStore],
+      inject: [AgentCatalogue, ThreadStore, FileStore],
       useFactory: (...parts: ConstructorParameters<typeof AccessGuard>) => new AccessGuard(...parts),
     },
   ],

@@ -73,7 +73,7 @@ const services = [
   { provide: Attribution, inject: [DATABASE], useFactory: ({ pool }: Database) => new Attribution(pool) },
   {
     provide: ThreadService,
-    inject: [AccessGuard, Threads, SummaryReader, Idempotency, Links, Attribution, Extensions, CONFIG],
+    inject: [AccessGuard, Threads, ThreadStore, Idempotency, Links, Attribution, Extensions, CONFIG],
     useFactory: (...parts: ConstructorParameters<typeof ThreadService>) => new ThreadService(...parts),
   },
   {

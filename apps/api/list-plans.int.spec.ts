@@ -1,4 +1,5 @@
 import { escapeLiteral, type Pool } from 'pg';
+import { ThreadStore } from '#event-store';
 import { openDatabase, type Database } from '#platform';
 import { createTestDatabase, seedManyThreads, type ManyThreads, type TestDatabase } from '#testing';
 import { ThreadReader } from '#threads';
@@ -155,10 +156,14 @@ test('the requests of Runs are looked up by Thread, by the index of requests', a
 });
 
 test('a Thread and its last entry, also a decision, are found by indices', async () => {
-  const scans = await scansOf((pool) => new SummaryReader(pool).findThread(seeded.threadId, { withDecisions: true }));
+  const store = (pool: Pool): ThreadStore => new ThreadStore(pool, { readLanes: 0 });
+  const scans = await scansOf((pool) => store(pool).findThread(seeded.threadId, { withDecisions: true }));
   expect(scans.toSorted()).toEqual([
     ...['events_log', 'events_requests', 'run_summaries_pkey', 'streams_pkey', 'thread_summaries_pkey'],
   ]);
+  const wanted = { after: '', maxEvents: 200, withDecisions: true };
+  const withLog = await scansOf((pool) => store(pool).findThreadWithLog(seeded.threadId, wanted));
+  expect(withLog.toSorted()).toEqual([...scans, 'events_log', 'events_requests', 'streams_pkey'].toSorted());
 });
 
 test('the decision on a request is found by the index of requests', async () => {

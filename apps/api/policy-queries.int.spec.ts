@@ -83,7 +83,7 @@ it('checking the access of an open stream again sends no query', async () => {
   // The process checks all streams every second.
   await eventually(() => looks() >= 3, { what: 'two seconds have passed' });
   await stream.body?.cancel();
-  const ofHub = new Set(['find-thread', 'read-log-page', 'read-moved-threads']);
+  const ofHub = new Set(['find-thread-with-log', 'read-log-page', 'read-moved-threads']);
   expect(others().filter((statement) => !ofHub.has(statement))).toEqual([]);
-  expect(others()).toContain('find-thread');
+  expect(others()).toContain('find-thread-with-log');
 });

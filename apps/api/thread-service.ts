@@ -1,7 +1,7 @@
 import { uploaderFor } from '#access';
 import type { Agent } from '#agents';
 import { operations, type AgentAnswer, type OkAnswer, type ThreadAnswer } from '#contract';
-import type { Answered, Handled } from '#event-store';
+import type { Answered, Handled, ThreadAndRun, ThreadStore } from '#event-store';
 import { newId } from '#platform';
 import type { NewThread, Threads } from '#threads';
 import type { Attribution } from './attribution.ts';
@@ -11,7 +11,6 @@ import type { Extensions } from './extensions.ts';
 import { notFound } from './http/http-errors.ts';
 import { answerOf, requestKey, type Answer, type Idempotency, type RequestKey } from './idempotency.ts';
 import type { Links } from './links.ts';
-import type { SummaryReader, ThreadAndRun } from './queries/summary-reader.ts';
 import { renderAgent, renderRun, renderThread, type Rendering } from './render.ts';
 import type { AccessGuard } from './access-guard.ts';
 
@@ -20,7 +19,7 @@ export class ThreadService {
   constructor(
     private readonly access: AccessGuard,
     private readonly threads: Threads,
-    private readonly summaries: SummaryReader,
+    private readonly store: ThreadStore,
     private readonly idempotency: Idempotency,
     private readonly links: Links,
     private readonly attribution: Attribution,
@@ -52,7 +51,7 @@ export class ThreadService {
     const { thread } = await this.access.findVisibleThread(request.caller, threadId);
     const isSet = await this.threads.setTitle(thread, request.input.body.title);
     if (!isSet) return this.updateThread(request);
-    const changed = await this.summaries.findThread(threadId, { withRun: true });
+    const changed = await this.store.findThread(threadId, { withRun: true });
     if (changed === null) throw notFound('Thread');
     return this.renderRead(request, changed);
   }

@@ -29,7 +29,7 @@ interface Snapshot extends ServerCounts {
 
 /** Operations before each count, so that connections are open and their statements prepared. */
 const WARM_UP = { perClient: 4, atLeast: 100 };
-/** Statements with fewer calls per operation are background noise. */
+/** Statements and commands with fewer calls per operation are background noise. */
 const SHOWN_FROM = 0.02;
 
 /**
@@ -117,6 +117,9 @@ function difference(before: Snapshot, after: Snapshot): Snapshot {
     workerCpuMs: after.workerCpuMs - before.workerCpuMs,
     statements: new Map(statements),
     redisCommands: after.redisCommands - before.redisCommands,
+    redisCalls: new Map(
+      [...after.redisCalls].map(([name, calls]) => [name, calls - (before.redisCalls.get(name) ?? 0)]),
+    ),
     postgres: traffic('postgres'),
     redis: traffic('redis'),
     postgresCpuMs: after.postgresCpuMs - before.postgresCpuMs,
@@ -149,7 +152,12 @@ async function countOnce(subject: Subject, idle: Idle, clients: number, operatio
   const statements = [...counted.statements].map(([id, { text }]) => {
     return { text, calls: each((snapshot) => snapshot.statements.get(id)?.calls ?? 0) };
   });
-  printStatements(`${name}, ${clients} ${clients === 1 ? 'client' : 'clients'}`, statements);
+  const redisCalls = [...counted.redisCalls.keys()].map((text) => {
+    return { text, calls: each((snapshot) => snapshot.redisCalls.get(text) ?? 0) };
+  });
+  const operation = `${name}, ${clients} ${clients === 1 ? 'client' : 'clients'}`;
+  printCalls(`statements for each ${operation}`, statements);
+  printCalls(`Redis commands for each ${operation}`, redisCalls);
   return {
     ...{ name, clients, operations },
     statements: statements.reduce((sum, { calls }) => sum + calls, 0),
@@ -169,9 +177,9 @@ async function countOnce(subject: Subject, idle: Idle, clients: number, operatio
   };
 }
 
-/** Prints the statements of an operation, most frequent first. */
-function printStatements(title: string, statements: { text: string; calls: number }[]): void {
-  const shown = statements.filter(({ calls }) => calls >= SHOWN_FROM).toSorted((a, b) => b.calls - a.calls);
+/** Prints the calls of an operation, most frequent first. */
+function printCalls(title: string, all: { text: string; calls: number }[]): void {
+  const shown = all.filter(({ calls }) => calls >= SHOWN_FROM).toSorted((a, b) => b.calls - a.calls);
   const lines = shown.map(({ text, calls }) => `  ${calls.toFixed(2)} × ${text.replaceAll(/\s+/g, ' ').slice(0, 90)}`);
-  process.stderr.write(`counts: statements for each ${title}:\n${lines.join('\n')}\n`);
+  process.stderr.write(`counts: ${title}:\n${lines.join('\n')}\n`);
 }

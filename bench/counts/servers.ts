@@ -16,6 +16,8 @@ export interface StatementCount {
 export interface ServerCounts {
   statements: Map<string, StatementCount>;
   redisCommands: number;
+  /** How often Redis executed each command, by its name. */
+  redisCalls: Map<string, number>;
   postgres: Traffic;
   redis: Traffic;
   postgresCpuMs: number;
@@ -64,10 +66,11 @@ export async function startCountedServers(defer: Defer): Promise<CountedServers>
       return url.href;
     },
     read: async (database) => {
-      const { commands, traffic, cpuMs } = await readRedis();
+      const { commands, calls, traffic, cpuMs } = await readRedis();
       return {
         statements: await readStatements(admin, database),
         redisCommands: commands,
+        redisCalls: calls,
         postgres: proxy.traffic(),
         redis: traffic,
         postgresCpuMs: cpuOfFamily(postmaster),
@@ -94,11 +97,15 @@ async function readStatements(admin: pg.Client, database: string): Promise<Map<s
   return new Map(rows.map(({ id, text, calls }) => [id, { text, calls: Number(calls) }]));
 }
 
+interface RedisCounts {
+  commands: number;
+  calls: Map<string, number>;
+  traffic: Traffic;
+  cpuMs: number;
+}
+
 /** Returns a function that reads Redis's own counts, minus those of this connection. */
-async function redisReader(
-  url: string,
-  defer: Defer,
-): Promise<() => Promise<{ commands: number; traffic: Traffic; cpuMs: number }>> {
+async function redisReader(url: string, defer: Defer): Promise<() => Promise<RedisCounts>> {
   const client = new Redis(url, { lazyConnect: true });
   await client.connect();
   defer(async () => client.disconnect());
@@ -106,6 +113,11 @@ async function redisReader(
   const pid = numberIn(await client.info('server'), 'process_id');
   let asked = 0;
   return async () => {
+    const stats = await client.info('commandstats');
+    asked++;
+    const calls = [...stats.matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)].map(([, name, count]) => {
+      return [name!.toUpperCase(), Number(count)] as const;
+    });
     const received = client.stream.bytesRead;
     const info = await client.info('stats');
     // The counts include this request, but not yet its reply and the command.
@@ -114,6 +126,6 @@ async function redisReader(
       sent: numberIn(info, 'total_net_input_bytes') - client.stream.bytesWritten,
       received: numberIn(info, 'total_net_output_bytes') - received,
     };
-    return { commands, traffic, cpuMs: cpuOf(pid) };
+    return { commands, calls: new Map(calls), traffic, cpuMs: cpuOf(pid) };
   };
 }

@@ -6,8 +6,10 @@ import {
   largeJson,
   namedStatement,
   queryTimeout,
+  textOf,
   traceParent,
   type GroupedStatement,
+  type GroupedValue,
   type NamedStatement,
 } from '#platform';
 import { withColumns, type RunSummary, type Summaries } from '#projections';
@@ -182,23 +184,15 @@ export function groupedStatement({ append, rows }: Prepared): GroupedStatement |
   const takesReference = append.before.version === 0 && typeof append.after.summaries.thread?.external_ref === 'string';
   if (append.hook || append.due || takesReference || typeof rows !== 'string') return null;
   const { name, text, values } = statementOf(append, rows, true);
-  return { name: `${name}-in-group`, text, values: values.map(toText) };
+  // Only events that are large are a Buffer.
+  return { name: `${name}-in-group`, text, values: values.map((value) => textOf(value as GroupedValue)) };
 }
 
 function statementOf(append: Append, rows: EventRows, inGroup: boolean): Statement {
   return isEventsOnly(append) ? appendEvents(append, rows, inGroup) : appendWhole(append, rows, inGroup);
 }
 
-type Statement = NamedStatement & { values: Value[] };
-
-type Value = string | number | boolean | readonly string[] | Buffer | null;
-
-/** Returns a value as PostgreSQL's text. */
-function toText(value: Value): string | null {
-  if (value === null) return null;
-  // Ids, which need no quotes.
-  return Array.isArray(value) ? `{${value.join(',')}}` : String(value);
-}
+type Statement = NamedStatement & { values: (GroupedValue | Buffer)[] };
 
 /** Returns whether the append changes nothing but the stream. Most appends, such as deltas and steps of a Run, are like this. */
 function isEventsOnly({ before, after, work, due, answer }: Append): boolean {

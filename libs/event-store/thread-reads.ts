@@ -1,10 +1,45 @@
 import type { StoredEvent, UnknownEvent } from '#domain';
+import type { RunSummary, ThreadSummary } from '#projections';
 import type { KeyedAnswer, LoadedThread } from './append.ts';
 
 // What ThreadStore returns, and the limits of its reads.
 
 /** A stored answer, with the Thread or the uploaded file that it is about. */
 export type StoredAnswer = Omit<KeyedAnswer, 'tokenId' | 'key'> & { threadId: string | null; fileId: string | null };
+
+/** A Thread and its most recent Run. */
+export interface ThreadAndRun {
+  thread: ThreadSummary;
+  /** Null if there is no Run, or if it was not requested. */
+  run: RunSummary | null;
+  /** The number of events in the stream. */
+  version: number;
+  /** The last entry of the log, of the log with decisions if this was requested; '' if it is empty. */
+  lastEntryId: string;
+}
+
+/** The parts to read besides the Thread. */
+export interface ThreadParts {
+  /** Its most recent Run. */
+  withRun?: boolean;
+  /** Whether decisions count as entries of the log. */
+  withDecisions?: boolean;
+}
+
+/** The page of the log to read with a Thread. */
+export interface PageWanted extends Pick<ThreadParts, 'withDecisions'> {
+  /** The page begins after this id; '' is before every id. */
+  after: string;
+  maxEvents: number;
+  /** The most events that the stream may have. Default: any number. */
+  shorterThan?: number | undefined;
+}
+
+/** A Thread, and a page of its log from the same snapshot. */
+export interface ThreadWithLog extends ThreadAndRun {
+  /** Null if it is large, or not wanted. */
+  page: LogPage | null;
+}
 
 /** A page of the public log and the decisions on confirmation requests, oldest first. */
 export interface LogPage {

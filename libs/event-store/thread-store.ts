@@ -1,20 +1,17 @@
-import type { DatabaseError, Pool, PoolClient, QueryConfig } from 'pg';
-import { BOUNDS, type StoredEvent, type ThreadState, type UnknownEvent } from '#domain';
+import type { DatabaseError, Pool, PoolClient } from 'pg';
+import type { StoredEvent, ThreadState, UnknownEvent } from '#domain';
 import {
+  BY_KEY,
   DatabaseUnavailable,
   isDatabaseUnavailable,
-  JSONB_AS_TEXT,
   namedStatement,
-  ownTurn,
-  pauseIfLong,
-  queryTimeout,
   rethrowUnavailable,
+  StatementGroups,
   toRfc3339,
   transact,
   type NamedStatement,
 } from '#platform';
 import { withRfc3339, type RunSummary, type ThreadSummary } from '#projections';
-import { AppendGroups, LANES } from './append-groups.ts';
 import {
   eventRows,
   groupedStatement,
@@ -27,8 +24,13 @@ import {
 } from './append.ts';
 import { countAppend } from './count.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
+import { StoreReads } from './store-reads.ts';
 import type {
   StoredAnswer,
+  ThreadAndRun,
+  ThreadParts,
+  PageWanted,
+  ThreadWithLog,
   LogPage,
   LogBounds,
   LogWanted,
@@ -48,6 +50,8 @@ const sql = (fileName: string): NamedStatement => namedStatement(import.meta.dir
 const LOAD_THREAD = sql('load-thread.sql');
 const LOAD_WITH_TRANSCRIPT = sql('load-with-transcript.sql');
 const FIND_APPENDED = sql('find-appended.sql');
+const FIND_THREAD = sql('find-thread.sql');
+const FIND_THREAD_WITH_LOG = sql('find-thread-with-log.sql');
 const FIND_KEY = sql('find-key.sql');
 const READ_LOG_AFTER = sql('read-log-after.sql');
 const READ_LOG_BEFORE = sql('read-log-before.sql');
@@ -76,10 +80,18 @@ const UNDONE = new Set(['40001', '40P01']);
 
 const PURGE_BATCH = 1_000;
 
-const LARGE_UNITS = BOUNDS.transcripts.event.value;
+/** Two groups keep PostgreSQL busy while one is being answered. */
+const APPEND_LANES = 2;
+const READ_LANES = 2;
+const APPEND_MEMBERS = 64;
 
 /** Bytes. A transcript that is read without a reservation of memory, because it is small beside what each Run takes. */
 const SMALL_TRANSCRIPT = 32 * 1024;
+
+const BY_KEY_MS = BY_KEY.query_timeout;
+
+/** Bytes. A page that is parsed with its Thread, because that takes less than a millisecond. */
+const SMALL_PAGE = 32 * 1024;
 
 const NO_BOUND = Number.MAX_SAFE_INTEGER;
 
@@ -88,19 +100,21 @@ export class ThreadStore {
   /** Appends whose hooks have the same lock take turns. */
   private readonly mutex = new KeyedMutex();
 
-  private readonly groups: AppendGroups;
+  private readonly appends: StatementGroups;
+  private readonly reads: StoreReads;
 
-  /** `lanes`: the most groups of appends in flight. 0 sends each append alone. */
+  /** The most groups of appends, and of reads, in flight. 0 sends each statement alone. */
   constructor(
     private readonly pool: Pool,
-    { lanes = LANES }: { lanes?: number } = {},
+    { lanes = APPEND_LANES, readLanes = READ_LANES }: { lanes?: number; readLanes?: number } = {},
   ) {
-    this.groups = new AppendGroups(pool, lanes);
+    this.appends = new StatementGroups(pool, { lanes, members: APPEND_MEMBERS });
+    this.reads = new StoreReads(pool, readLanes);
   }
 
   /** Returns the Thread, null if it has no stream. */
   async load(threadId: string, timeoutMs?: number): Promise<LoadedThread | null> {
-    const [row] = await this.read<ThreadRow>(LOAD_THREAD, [threadId], timeoutMs);
+    const [row] = await this.reads.read<ThreadRow>(LOAD_THREAD, [threadId], { timeoutMs, gathers: true });
     return row === undefined ? null : loadedThread(threadId, row);
   }
 
@@ -112,15 +126,40 @@ export class ThreadStore {
   ): Promise<ThreadWithTranscript | null> {
     type Row = ThreadRow & TranscriptSize & { transcript: StoredEvent[] | null };
     const values = [threadId, bytes, characters, events, note, SMALL_TRANSCRIPT];
-    const [row] = await this.read<Row>(LOAD_WITH_TRANSCRIPT, values, timeoutMs);
+    const [row] = await this.reads.read<Row>(LOAD_WITH_TRANSCRIPT, values, { timeoutMs, gathers: true });
     if (row === undefined) return null;
     const { bytes: size, hasStops, transcript } = row;
-    const inTime = (event: StoredEvent): StoredEvent => ({ ...event, occurredAt: toRfc3339(event.occurredAt) });
     return {
       thread: loadedThread(threadId, row),
       size: { bytes: size, hasStops },
       events: transcript && transcript.map(inTime),
     };
+  }
+
+  /** Returns the Thread and, on request, its most recent Run, whose final output may be large. Null if there is no Thread. */
+  async findThread(
+    threadId: string,
+    { withRun = false, withDecisions = false }: ThreadParts = {},
+  ): Promise<ThreadAndRun | null> {
+    const gathers = !withRun;
+    const [row] = await this.reads.read<ThreadAndRun>(FIND_THREAD, [threadId, withRun, withDecisions], {
+      timeoutMs: BY_KEY_MS,
+      gathers,
+    });
+    return row === undefined ? null : foundThread(row);
+  }
+
+  /** Returns the Thread and a page of its log, as `readLogPage` does; null if there is no Thread. */
+  async findThreadWithLog(
+    threadId: string,
+    { after, maxEvents, shorterThan, withDecisions = false }: PageWanted,
+  ): Promise<ThreadWithLog | null> {
+    type Row = ThreadAndRun & { page: PageRow[] | null };
+    const values = [threadId, false, withDecisions, after, maxEvents, SMALL_PAGE, shorterThan ?? null];
+    const [row] = await this.reads.read<Row>(FIND_THREAD_WITH_LOG, values, { timeoutMs: BY_KEY_MS, gathers: true });
+    return row === undefined
+      ? null
+      : { ...foundThread(row), page: row.page && logPage(row.page.map(inTime), maxEvents) };
   }
 
   /** Sends the append once, and waits `timeoutMs` for the result. Throws errors other than conflicts and lost connections. */
@@ -144,8 +183,10 @@ export class ThreadStore {
     const until = performance.now() + timeoutMs;
     const prepared = { append, rows: await eventRows(append.events) };
     const statement = groupedStatement(prepared);
-    const outcome = statement && (await this.groups.send(append.after.threadId, statement, timeoutMs));
-    if (outcome !== null && outcome !== 'alone') return { outcome };
+    const result = statement && (await this.appends.send(append.after.threadId, statement, timeoutMs));
+    if (result === 'unknown') return { outcome: 'unknown' };
+    // One that is not appended conflicts, or would have waited for a lock. Sent alone, it returns which.
+    if (Array.isArray(result) && result[0]?.['appended'] === true) return { outcome: 'appended' };
     return this.appendAlone(prepared, until === Infinity ? undefined : Math.max(1, until - performance.now()));
   }
 
@@ -168,19 +209,21 @@ export class ThreadStore {
 
   /** Returns whether an append whose result was lost was committed. */
   async wasAppended(threadId: string, version: number, lastEventId: string, timeoutMs?: number): Promise<boolean> {
-    const [row] = await this.read<{ found: boolean }>(FIND_APPENDED, [threadId, version, lastEventId], timeoutMs);
+    const [row] = await this.reads.read<{ found: boolean }>(FIND_APPENDED, [threadId, version, lastEventId], {
+      timeoutMs,
+    });
     return row?.found ?? false;
   }
 
   /** Returns the stored answer of an idempotency key, null if there is none. */
   async findKey(tokenId: string, key: string, timeoutMs?: number): Promise<StoredAnswer | null> {
-    const [row] = await this.read<StoredAnswer>(FIND_KEY, [tokenId, key], timeoutMs);
+    const [row] = await this.reads.read<StoredAnswer>(FIND_KEY, [tokenId, key], { timeoutMs, gathers: true });
     return row ?? null;
   }
 
   /** Deletes idempotency keys older than `maxAgeMs`. Returns whether there may be more. */
   async purgeKeys(maxAgeMs: number): Promise<boolean> {
-    const [row] = await this.read<{ count: number }>(PURGE_KEYS, [maxAgeMs, PURGE_BATCH]);
+    const [row] = await this.reads.read<{ count: number }>(PURGE_KEYS, [maxAgeMs, PURGE_BATCH]);
     return row?.count === PURGE_BATCH;
   }
 
@@ -201,7 +244,7 @@ export class ThreadStore {
     { maxEvents, maxBytes = NO_BOUND, withDecisions = false }: LogWanted,
   ): Promise<LogWindow> {
     type Row = (StoredEvent | UnknownEvent) & { found: number };
-    const rows = await this.readEvents<Row>(statement, [threadId, eventId, maxEvents, maxBytes, withDecisions]);
+    const rows = await this.reads.readEvents<Row>(statement, [threadId, eventId, maxEvents, maxBytes, withDecisions]);
     const events = rows.map(({ found: _, ...event }) => event);
     return { events, isCut: events.length < (rows[0]?.found ?? 0) };
   }
@@ -214,15 +257,9 @@ export class ThreadStore {
     eventId: string,
     { maxEvents, maxBytes = NO_BOUND, timeoutMs }: LogBounds & { timeoutMs?: number },
   ): Promise<LogPage | null> {
-    type Entry = (StoredEvent | UnknownEvent) & { found: number };
-    type Row = { streamVersion: number; streamEventId: string; idle: boolean } & (Entry | { id: null });
-    const rows = await this.readEvents<Row>(READ_LOG_PAGE, [threadId, eventId, maxEvents, maxBytes], timeoutMs);
-    const [first] = rows;
-    if (first === undefined) return null;
-    const events = rows.filter((row) => row.id !== null);
-    const isEnd = events.length < maxEvents && events.length === (events[0]?.found ?? 0);
-    const end = { version: first.streamVersion, eventId: first.streamEventId, idle: first.idle };
-    return { events, end: isEnd ? end : null };
+    const values = [threadId, eventId, maxEvents, maxBytes];
+    const rows = await this.reads.readEvents<PageRow>(READ_LOG_PAGE, values, { timeoutMs, gathers: true });
+    return logPage(rows, maxEvents);
   }
 
   /**
@@ -233,7 +270,7 @@ export class ThreadStore {
     type Event = (StoredEvent | UnknownEvent) & { truncated: boolean };
     type Row = { lastEventId: string; nextId: string | null } & (Event | { id: null });
     const values = [threadId, beforeId ?? 'Z', bounds.maxRuns, bounds.maxBytes];
-    const rows = await this.readEvents<Row>(READ_MESSAGES, values);
+    const rows = await this.reads.readEvents<Row>(READ_MESSAGES, values);
     const [first] = rows;
     if (first === undefined) return null;
     const { lastEventId, nextId } = first;
@@ -247,13 +284,13 @@ export class ThreadStore {
     count: number,
     { withDecisions = false }: Pick<LogWanted, 'withDecisions'> = {},
   ): Promise<string> {
-    const [row] = await this.read<{ id: string }>(FIND_LOG_START, [threadId, count, withDecisions]);
+    const [row] = await this.reads.read<{ id: string }>(FIND_LOG_START, [threadId, count, withDecisions]);
     return row?.id ?? '';
   }
 
   /** Returns the Threads that have a newer version than the known one, or are deleted. */
   async readMovedThreads(known: ReadonlyMap<string, number>, timeoutMs?: number): Promise<MovedThread[]> {
-    return this.read(READ_MOVED_THREADS, [[...known.keys()], [...known.values()]], timeoutMs);
+    return this.reads.read(READ_MOVED_THREADS, [[...known.keys()], [...known.values()].map(String)], { timeoutMs });
   }
 
   /**
@@ -266,9 +303,9 @@ export class ThreadStore {
     { hasStops }: Pick<TranscriptSize, 'hasStops'>,
   ): Promise<StoredEvent[]> {
     const cuts = [threadId, bytes, characters] as const;
-    const newestFirst = await this.readEvents<StoredEvent>(READ_TRANSCRIPT, [...cuts, most, note]);
+    const newestFirst = await this.reads.readEvents<StoredEvent>(READ_TRANSCRIPT, [...cuts, most, note]);
     // Few Threads have stopped texts, so most Runs save a statement.
-    const stops = hasStops ? await this.readEvents<StoredEvent>(READ_STOPPED_TEXTS, [...cuts, note]) : [];
+    const stops = hasStops ? await this.reads.readEvents<StoredEvent>(READ_STOPPED_TEXTS, [...cuts, note]) : [];
     const from = newestFirst.length === most ? newestFirst.at(-1)!.version : 0;
     const events = newestFirst.reverse();
     if (stops.length === 0) return events;
@@ -277,13 +314,13 @@ export class ThreadStore {
 
   /** Returns what a Run used in its steps before the version. */
   async readEarlierUsage(threadId: string, runId: string, version: number): Promise<EarlierUsage> {
-    const [found] = await this.read<EarlierUsage>(READ_EARLIER_USAGE, [threadId, runId, version]);
+    const [found] = await this.reads.read<EarlierUsage>(READ_EARLIER_USAGE, [threadId, runId, version]);
     return found!;
   }
 
   /** Returns the size of what `readTranscript` reads, without reading it. */
   async measureTranscript(threadId: string, { events, bytes, characters }: TranscriptBounds): Promise<TranscriptSize> {
-    const [found] = await this.read<TranscriptSize>(READ_TRANSCRIPT_BYTES, [threadId, bytes, characters, events]);
+    const [found] = await this.reads.read<TranscriptSize>(READ_TRANSCRIPT_BYTES, [threadId, bytes, characters, events]);
     return found!;
   }
 
@@ -293,7 +330,7 @@ export class ThreadStore {
     afterVersion: number,
     { maxEvents, maxBytes = NO_BOUND }: LogBounds,
   ): Promise<(StoredEvent | UnknownEvent)[]> {
-    return this.readEvents(READ_STREAM, [threadId, afterVersion, maxEvents, maxBytes]);
+    return this.reads.readEvents(READ_STREAM, [threadId, afterVersion, maxEvents, maxBytes]);
   }
 
   /**
@@ -324,35 +361,6 @@ export class ThreadStore {
       return { version: stream.version, blobKeys: rows.map(({ key }) => key) };
     });
   }
-
-  /** Reads events and parses their data in steps. Large data gets a separate turn of the event loop. */
-  private async readEvents<Row extends object>(
-    statement: NamedStatement,
-    values: unknown[],
-    timeoutMs?: number,
-  ): Promise<Row[]> {
-    const rows = await this.read<Row & { data: unknown }>(statement, values, timeoutMs, { types: JSONB_AS_TEXT });
-    for (const row of rows) {
-      if (typeof row.data !== 'string') continue;
-      await (row.data.length > LARGE_UNITS ? ownTurn() : pauseIfLong());
-      row.data = JSON.parse(row.data);
-    }
-    return rows;
-  }
-
-  private async read<Row>(
-    statement: NamedStatement,
-    values: unknown[],
-    timeoutMs?: number,
-    how: Pick<QueryConfig, 'types'> = {},
-  ): Promise<Row[]> {
-    try {
-      const { rows } = await this.pool.query({ ...statement, values, ...how, ...queryTimeout(timeoutMs) });
-      return rows as Row[];
-    } catch (error) {
-      return rethrowUnavailable(error);
-    }
-  }
 }
 
 interface ThreadRow {
@@ -369,6 +377,30 @@ function loadedThread(threadId: string, row: ThreadRow): LoadedThread {
   const byId = new Map((runs ?? []).map((run) => [run.run_id, withRfc3339(run)]));
   const summaries = { thread: thread && withRfc3339(thread), runs: byId };
   return { threadId, version, lastEventId, lastOccurredAt, state, summaries };
+}
+
+const foundThread = ({ thread, run, ...more }: ThreadAndRun): ThreadAndRun => {
+  return { ...more, thread: withRfc3339(thread), run: run && withRfc3339(run) };
+};
+
+/** An entry of a page, or only the end of the stream. */
+type PageRow = { streamVersion: number; streamEventId: string; idle: boolean } & (
+  | ((StoredEvent | UnknownEvent) & { found: number })
+  | { id: null; occurredAt: null }
+);
+
+function logPage(rows: readonly PageRow[], maxEvents: number): LogPage | null {
+  const [first] = rows;
+  if (first === undefined) return null;
+  const events = rows.filter((row) => row.id !== null);
+  const isEnd = events.length < maxEvents && events.length === (events[0]?.found ?? 0);
+  const end = { version: first.streamVersion, eventId: first.streamEventId, idle: first.idle };
+  return { events, end: isEnd ? end : null };
+}
+
+/** Converts the time of an event that was read as JSON. */
+function inTime<Event extends { occurredAt: string | null }>(event: Event): Event {
+  return { ...event, occurredAt: event.occurredAt && toRfc3339(event.occurredAt) };
 }
 
 interface LockedStream {

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Client, type Pool } from 'pg';
 import { monotonicFactory } from 'ulid';
 import type { Command, LogEntry, RecordedFact } from '#domain';
-import { CommandHandler, ThreadStore, type Commit } from '#event-store';
+import { CommandHandler, ThreadStore, type Commit, type LogPage } from '#event-store';
 import { createLogger, loadConfig, openDatabase, type Database } from '#platform';
 import { createTestDatabase, eventually, faultProxy, seededRandom, type TestDatabase } from '#testing';
 import type { LiveBus } from './bus.ts';
@@ -87,9 +87,9 @@ class TestReader implements LogReader {
     readonly afterEventId = '',
     readonly untilIdle = false,
     on = hub,
-    readonly knownUpTo = 0,
+    first: LogPage | null = null,
   ) {
-    this.reading = on.open(this);
+    this.reading = on.open(this, first);
   }
 
   deliver(frames: Buffer): boolean {
@@ -158,11 +158,10 @@ async function untilCaughtUp(reader: TestReader): Promise<void> {
   expect(reader.ids).toEqual(expected);
 }
 
-/** Counts executed statements with the name. */
-function counting(name: string): { count: () => number; stop: () => void } {
-  const query = jest.spyOn(pool, 'query');
-  const isIt = ([config]: unknown[]): boolean => (config as { name?: string }).name === name;
-  return { count: () => query.mock.calls.filter(isIt).length, stop: () => query.mockRestore() };
+/** Counts the reads of the hub. */
+function counting(read: 'readLogPage' | 'readMovedThreads'): { count: () => number; stop: () => void } {
+  const spy = jest.spyOn(store, read);
+  return { count: () => spy.mock.calls.length, stop: () => spy.mockRestore() };
 }
 
 describe('history', () => {
@@ -181,7 +180,7 @@ describe('history', () => {
     const runId = await startRun(threadId);
     for (let i = 0; i < 12; i++) await record(threadId, runId, 'x'.repeat(30_000), 'y');
     await record(threadId, runId, ...Array.from({ length: 450 }, (_, i) => `delta ${i}`));
-    const pages = counting('read-log-page');
+    const pages = counting('readLogPage');
     const reader = new TestReader(threadId);
     reader.hasRoom = false;
     for (let delivery = 1; delivery <= 3; delivery++) {
@@ -275,7 +274,7 @@ it('reads a new entry once for 100 readers', async () => {
   const runId = await startRun(threadId);
   const readers = Array.from({ length: 100 }, () => new TestReader(threadId));
   await Promise.all(readers.map((reader) => untilCaughtUp(reader)));
-  const pages = counting('read-log-page');
+  const pages = counting('readLogPage');
   for (let i = 0; i < 10; i++) {
     await record(threadId, runId, `delta ${i}`);
     await Promise.all(readers.map((reader) => untilCaughtUp(reader)));
@@ -285,36 +284,35 @@ it('reads a new entry once for 100 readers', async () => {
   pages.stop();
 });
 
-describe('a reader with a known version', () => {
-  /** Returns a Thread, its last id and version, and a function that appends to it. */
-  async function known() {
+describe('a reader whose first page was read before', () => {
+  it('reads no page, and gets what was appended since', async () => {
     const threadId = await newThread();
-    const runId = await queueRun(threadId);
-    const lastId = (await logIds(threadId)).at(-1)!;
-    const { version } = (await store.load(threadId))!;
-    const change = () => happen(threadId, { type: 'interrupt', runId, by: null });
-    return { threadId, lastId, version, change };
-  }
-
-  it('gets new entries without reading history', async () => {
-    const { threadId, lastId, version, change } = await known();
-    const pages = counting('read-log-page');
-    const reader = new TestReader(threadId, lastId, false, hub, version);
-    for (let i = 0; i < 10; i++) await nextTurn();
+    const runId = await startRun(threadId);
+    const reached = hub.expectReader(threadId);
+    const { page } = (await store.findThreadWithLog(threadId, { after: '', maxEvents: 200 }))!;
+    await record(threadId, runId, 'between');
+    const pages = counting('readLogPage');
+    const reader = new TestReader(threadId, '', false, hub, page);
+    reached();
+    await record(threadId, runId, 'after');
+    await eventually(() => reader.ids.length > page!.events.length + 1, { what: 'it has the new entries' });
     expect(pages.count()).toBe(0);
     pages.stop();
-    await change();
     await untilCaughtUp(reader);
-    expect(reader.ids).not.toEqual([]);
   });
 
-  it('gets entries appended between its version and its start', async () => {
-    const { threadId, lastId, version, change } = await known();
-    await change();
-    const reader = new TestReader(threadId, lastId, false, hub, version);
+  it('finds what was appended with a lost wake-up', async () => {
+    hub.close();
+    hub = new LiveHub({ store, bus: deafBus, render, logger });
+    const threadId = await newThread();
+    const runId = await startRun(threadId);
+    const reached = hub.expectReader(threadId);
+    const { page } = (await store.findThreadWithLog(threadId, { after: '', maxEvents: 200 }))!;
+    await record(threadId, runId, 'between');
+    const reader = new TestReader(threadId, '', false, hub, page);
+    reached();
     await poll();
     await untilCaughtUp(reader);
-    expect(reader.ids).not.toEqual([]);
   });
 });
 
@@ -325,7 +323,7 @@ it('finds entries of lost wake-ups with one poll query for all Threads', async (
   const runIds = await Promise.all(threadIds.map(startRun));
   const readers = threadIds.map((threadId) => new TestReader(threadId));
   await Promise.all(readers.map((reader) => untilCaughtUp(reader)));
-  const polls = counting('read-moved-threads');
+  const polls = counting('readMovedThreads');
   await Promise.all(threadIds.map((threadId, i) => record(threadId, runIds[i]!, 'unheard of')));
   await poll(POLL_MS - 1);
   expect(polls.count()).toBe(0);

@@ -1,4 +1,4 @@
-import type { ThreadStore } from '#event-store';
+import type { LogPage, ThreadStore } from '#event-store';
 import { isDatabaseUnavailable, isLargeJson, ownTurn, Semaphore, type Logger } from '#platform';
 import type { LiveBus } from './bus.ts';
 import { framePage, type FramedPage, type RenderEntry } from './framed-page.ts';
@@ -44,9 +44,13 @@ export class LiveHub {
   constructor(options: LiveHubOptions) {
     this.options = options;
     this.ignoreWakes = options.bus.onWake((threadId, version, news) =>
-      this.threads
-        .get(threadId)
-        ?.wake(version, news && { fromVersion: news.fromVersion, page: () => pageOf(threadId, news, options.render) }),
+      this.threads.get(threadId)?.wake(
+        version,
+        news && {
+          ...{ fromVersion: news.fromVersion, version: news.version },
+          page: () => pageOf(threadId, news, options.render),
+        },
+      ),
     );
     this.poll = setInterval(() => void this.pollThreads(), POLL_MS).unref();
   }
@@ -58,11 +62,26 @@ export class LiveHub {
     return readers;
   }
 
-  /** Starts to deliver entries after the id of the reader, history first. Never delivers before this returns. */
-  open(reader: LogReader): Reading {
-    let thread = this.threads.get(reader.threadId);
-    if (thread === undefined) this.threads.set(reader.threadId, (thread = new OpenThread(reader.threadId, this.reads)));
-    return thread.add(reader);
+  /**
+   * Expects a reader of the Thread: keeps its wake-ups from now on, so that a page read after this call can be the first one of the
+   * reader. Returns how to end that, once the reader is open or does not come.
+   */
+  expectReader(threadId: string): () => void {
+    return this.threadOf(threadId).expectReader();
+  }
+
+  /**
+   * Starts to deliver entries after the id of the reader, history first. Never delivers before this returns. `first` is the page
+   * after its id, read while the reader was expected; default: the hub reads it.
+   */
+  open(reader: LogReader, first: LogPage | null = null): Reading {
+    return this.threadOf(reader.threadId).add(reader, first && framePage(first, this.options.render));
+  }
+
+  private threadOf(threadId: string): OpenThread {
+    let thread = this.threads.get(threadId);
+    if (thread === undefined) this.threads.set(threadId, (thread = new OpenThread(threadId, this.reads)));
+    return thread;
   }
 
   /** Stops reading, without ending the readers. */

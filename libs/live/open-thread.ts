@@ -1,4 +1,3 @@
-import type { StreamEnd } from '#event-store';
 import { framesAfter, type FramedPage } from './framed-page.ts';
 import { metrics } from './metrics.ts';
 
@@ -10,8 +9,6 @@ export interface LogReader {
   readonly threadId: string;
   /** Reads strictly after this id; '' is before every id. */
   readonly afterEventId: string;
-  /** The stream version, read recently, up to which the reader has all entries; 0 if unknown. */
-  readonly knownUpTo: number;
   /** Whether to end once no Run is active and all entries are delivered. */
   readonly untilIdle: boolean;
   /** Whether its entries have the optional fields; default: false. */
@@ -35,12 +32,16 @@ export interface ThreadReads {
   released(thread: OpenThread): void;
 }
 
-/** A page that came with a wake-up, for readers that have everything up to `fromVersion`. */
+/** A page that came with a wake-up, for readers that have everything up to `fromVersion` or more. */
 export interface FollowingPage {
   fromVersion: number;
+  version: number;
   /** Returns the page; null if it cannot be used. */
   page: () => FramedPage | null;
 }
+
+/** The most pages of wake-ups that are kept for readers that are behind. */
+const KEPT_PAGES = 16;
 
 /** The position of a reader in the log. */
 export class Reading {
@@ -82,8 +83,12 @@ export class OpenThread {
   /** The version up to which all live readers have every public event, unless a read is due or in progress. */
   covered = 0;
   private readonly readings = new Set<Reading>();
-  /** Counts news of the Thread. A reader may join only if the count has not changed since its last page was requested. */
-  private news = 0;
+  /** The highest version of any wake-up or read. A reader may join only with everything up to it. */
+  private seen = 0;
+  /** Pages of the last wake-ups, while a reader is behind. */
+  private kept: FollowingPage[] = [];
+  /** Readers that are reading their own pages, and those that will open. */
+  private behind = 0;
   private moved = false;
   private readingOn = false;
   private hasFailed = false;
@@ -97,27 +102,46 @@ export class OpenThread {
     return this.readings.size;
   }
 
-  add(reader: LogReader): Reading {
+  /** Keeps the pages of wake-ups for a reader that will open. Returns how to end that. */
+  expectReader(): () => void {
+    this.behind++;
+    return () => this.caughtUp();
+  }
+
+  /** `first`: its first page, which was read while a reader was expected. */
+  add(reader: LogReader, first: FramedPage | null): Reading {
     const reading = new Reading(reader, this);
     this.readings.add(reading);
-    if (reader.knownUpTo > 0) this.joinAt(reading, reader.knownUpTo);
-    else void this.catchUp(reading);
+    void this.catchUp(reading, first);
     return reading;
   }
 
   remove(reading: Reading): void {
-    if (this.readings.delete(reading) && this.readings.size === 0) this.reads.released(this);
+    if (this.readings.delete(reading)) this.releaseIfUnused();
+  }
+
+  private caughtUp(): void {
+    if (--this.behind === 0) this.kept = [];
+    this.releaseIfUnused();
+  }
+
+  private releaseIfUnused(): void {
+    if (this.readings.size === 0 && this.behind === 0) this.reads.released(this);
   }
 
   /** Delivers the news if the version is new, or reads on if they do not follow. A wrong version only costs a read. */
   wake(version: number, news?: FollowingPage): void {
     if (version <= this.covered) return;
-    const follows = news?.fromVersion === this.covered && !this.readingOn && !this.moved;
+    this.seen = Math.max(this.seen, version);
+    if (news !== undefined && this.behind > 0) this.kept = [...this.kept, news].slice(-KEPT_PAGES);
+    const live = this.live();
+    // A reader that is behind compares versions when it joins.
+    if (live.length === 0) return;
+    const follows = news !== undefined && news.fromVersion <= this.covered && !this.readingOn && !this.moved;
     const page = follows ? news.page() : null;
     if (page === null) return void this.readOn();
-    this.news++;
     this.covered = version;
-    for (const reading of this.live()) this.give(reading, page);
+    for (const reading of live) this.give(reading, page);
   }
 
   /** Applies the stored version of the Thread; null if it was deleted. */
@@ -135,41 +159,56 @@ export class OpenThread {
   }
 
   /** Reads pages for one reader until it is full or has reached the end. */
-  async catchUp(reading: Reading): Promise<void> {
+  async catchUp(reading: Reading, first: FramedPage | null = null): Promise<void> {
     if (reading.paging) return;
     reading.paging = true;
+    this.behind++;
     try {
+      let page = first;
       while (!reading.live && !reading.full && !reading.closed) {
-        const { news } = this;
-        const page = await this.reads.readPage(this.id, reading.lastId);
+        // Awaits the first page too, because nothing is delivered before `add` returns.
+        page = await (page ?? this.reads.readPage(this.id, reading.lastId));
         if (page === null) return this.movedTo(null);
         this.give(reading, page);
-        if (page.end !== null && !reading.closed) this.join(reading, news, page.end);
+        if (page.end !== null && !reading.closed) this.join(reading, page.end.version);
+        page = null;
       }
     } catch (error) {
       this.fail(error);
     } finally {
       reading.paging = false;
+      this.caughtUp();
     }
   }
 
-  private join(reading: Reading, news: number, { version }: StreamEnd): void {
+  /** Makes a reader live that has everything up to the version. */
+  private join(reading: Reading, version: number): void {
     reading.live = true;
-    if (news !== this.news) void this.readOn();
-    // Its page does not show how far other readers are.
-    else if (this.readings.size === 1) this.covered = Math.max(this.covered, version);
+    const reached = this.giveKept(reading, version);
+    const isBehind = reached < this.seen;
+    this.seen = Math.max(this.seen, reached);
+    if (isBehind) void this.readOn();
+    // Its pages do not show how far other readers are.
+    else if (this.readings.size === 1) this.covered = Math.max(this.covered, reached);
   }
 
-  /** Joins a reader without reading a page. The poll finds wake-ups missed since that version. */
-  private joinAt(reading: Reading, version: number): void {
-    reading.live = true;
-    if (this.covered > version) void this.readOn();
-    else if (this.readings.size === 1) this.covered = version;
+  /** Gives the reader the kept pages that follow the version. Returns the version that it has then. */
+  private giveKept(reading: Reading, version: number): number {
+    let reached = version;
+    for (const kept of this.kept) {
+      // A full reader falls behind.
+      if (reading.closed || !reading.live) break;
+      if (kept.fromVersion > reached || kept.version <= reached) continue;
+      const page = kept.page();
+      if (page === null) break;
+      this.give(reading, page);
+      reached = kept.version;
+    }
+    return reached;
   }
 
   /** Reads for all live readers, one read at a time, and again after news during a read. */
   private async readOn(): Promise<void> {
-    this.news++;
     this.moved = true;
     if (this.readingOn) return;
     this.readingOn = true;
@@ -192,9 +231,8 @@ export class OpenThread {
     if (from === null) return;
     const page = await this.reads.readPage(this.id, from);
     if (page === null) return this.movedTo(null);
-    const covered = Math.max(this.covered, page.end?.version ?? page.lastVersion);
-    if (covered > this.covered) this.news++;
-    this.covered = covered;
+    this.covered = Math.max(this.covered, page.end?.version ?? page.lastVersion);
+    this.seen = Math.max(this.seen, this.covered);
     for (const reading of this.live()) {
       // This reader joined during the read, at an earlier id.
       if (reading.lastId < from) this.moved = true;

@@ -28,8 +28,8 @@ class Simulation implements ThreadReads {
   constructor(
     readonly random: () => number,
     readonly faults: { loseWakes: boolean; failReads: boolean },
-    /** Whether some readers have a known version: the current one, or an earlier one in a simulation with polls. */
-    readonly someKnown: boolean,
+    /** Whether some readers are expected: they open after their first page was read. */
+    readonly someExpected: boolean,
   ) {
     this.commit();
   }
@@ -57,7 +57,7 @@ class Simulation implements ThreadReads {
     const fromVersion = Math.max(0, version - 1 - Math.floor(this.random() * 3));
     const events = this.log.map((event, i) => ({ ...event, version: i + 1 })).slice(fromVersion);
     const shown = events.filter(({ isPublic }) => isPublic);
-    return { fromVersion, page: () => (this.random() < 0.1 ? null : framed(shown, this.endAt(version))) };
+    return { fromVersion, version, page: () => (this.random() < 0.1 ? null : framed(shown, this.endAt(version))) };
   }
 
   private endAt(version: number) {
@@ -118,7 +118,23 @@ class Simulation implements ThreadReads {
 
   open(): void {
     // Opens readers until the last step, so that some start when few steps follow.
-    if (this.readers.length < (this.someKnown ? 30 : 5)) this.readers.push(new SimulatedReader(this));
+    if (this.readers.length >= (this.someExpected ? 30 : 5)) return;
+    if (this.someExpected && this.random() < 0.4) void this.expectReader();
+    else this.readers.push(new SimulatedReader(this));
+  }
+
+  private async expectReader(): Promise<void> {
+    const reached = this.thread.expectReader();
+    const place = { openedAt: this.version, afterEventId: this.any(this.publicIds('')) ?? '' };
+    try {
+      const first = await this.readPage('T', place.afterEventId);
+      // The page may be too large, or the reader may be refused.
+      if (this.random() < 0.9) this.readers.push(new SimulatedReader(this, place, this.random() < 0.8 ? first : null));
+    } catch (error) {
+      this.failed(error);
+    } finally {
+      reached();
+    }
   }
 
   /** Finishes everything in progress. */
@@ -176,7 +192,6 @@ const idOf = (version: number): string => String(version).padStart(6, '0');
 class SimulatedReader implements LogReader {
   readonly threadId = 'T';
   readonly afterEventId: string;
-  readonly knownUpTo: number;
   readonly untilIdle: boolean;
   readonly ids: string[] = [];
   readonly reading: Reading;
@@ -184,17 +199,23 @@ class SimulatedReader implements LogReader {
   private full = false;
   ended: ReaderEnd | null = null;
 
-  constructor(private readonly simulation: Simulation) {
+  constructor(
+    private readonly simulation: Simulation,
+    place?: { openedAt: number; afterEventId: string },
+    first: FramedPage | null = null,
+  ) {
     const { random, version } = simulation;
-    this.openedAt = version;
-    const isKnown = simulation.someKnown && random() < 0.4;
-    this.knownUpTo = !isKnown ? 0 : simulation.mayNeedPolls ? 1 + Math.floor(random() * version) : version;
-    this.untilIdle = random() < 0.5 && !isKnown;
-    if (isKnown) this.afterEventId = simulation.publicIds('', this.knownUpTo).at(-1) ?? '';
+    this.untilIdle = random() < 0.5;
+    this.openedAt = place?.openedAt ?? version;
+    this.afterEventId = place?.afterEventId ?? this.anyPlace();
+    this.reading = simulation.thread.add(this, first);
+  }
+
+  private anyPlace(): string {
+    const { random, version, someExpected } = this.simulation;
     // An id after the end of the log, forever or until a few more entries are stored.
-    else if (simulation.someKnown && random() < 0.2) this.afterEventId = random() < 0.5 ? 'later' : idOf(version + 3);
-    else this.afterEventId = random() < 0.3 ? '' : (simulation.any(simulation.publicIds('')) ?? '');
-    this.reading = simulation.thread.add(this);
+    if (someExpected && random() < 0.2) return random() < 0.5 ? 'later' : idOf(version + 3);
+    return random() < 0.3 ? '' : (this.simulation.any(this.simulation.publicIds('')) ?? '');
   }
 
   get isReading(): boolean {
@@ -228,9 +249,9 @@ class SimulatedReader implements LogReader {
   }
 }
 
-async function simulate(seed: number, faults: Simulation['faults'], someKnown: boolean): Promise<void> {
+async function simulate(seed: number, faults: Simulation['faults'], someExpected: boolean): Promise<void> {
   const random = seededRandom(seed);
-  const simulation = new Simulation(random, faults, someKnown);
+  const simulation = new Simulation(random, faults, someExpected);
   for (let i = 0; i < 150; i++) {
     simulation.step();
     await settled();
@@ -276,14 +297,8 @@ it('reads again for a joining reader after a wake-up during its last page', asyn
     failed: () => undefined,
     released: () => undefined,
   });
-  thread.add({
-    threadId: 'T',
-    afterEventId: '',
-    knownUpTo: 0,
-    untilIdle: false,
-    deliver: () => true,
-    end: () => undefined,
-  });
+  const reader = { threadId: 'T', afterEventId: '', untilIdle: false, deliver: () => true, end: () => undefined };
+  thread.add(reader, null);
   thread.wake(2);
   const end = { version: 1, eventId: idOf(1), idle: false };
   const framesOf = () => ({ frames: Buffer.alloc(0), starts: [] });

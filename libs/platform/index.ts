@@ -36,6 +36,7 @@ export * from './postgres/read-sql.ts';
 export { isRedisUrl, parseRedisAddress } from './redis/redis-address.ts';
 export * from './postgres/sql.ts';
 export * from './postgres/statement-group.ts';
+export * from './postgres/statement-groups.ts';
 export { startTracing } from './telemetry/start-tracing.ts';
 export * from './process/throw-startup-error.ts';
 export {

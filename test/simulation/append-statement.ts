@@ -99,7 +99,7 @@ export function appendEvents(tables: Tables, values: unknown[]): Row[] {
   return [{ appended: true }];
 }
 
-/** The members of a group in one transaction (append-groups.ts). `isLocked` says whether a member would wait. */
+/** The members of a group in one transaction (statement-groups.ts). `isLocked` says whether a member would wait. */
 export function appendGroup(
   tables: Tables,
   members: readonly GroupedStatement[],

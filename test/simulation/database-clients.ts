@@ -36,10 +36,10 @@ async function sendGroup(
 ): Promise<void> {
   try {
     const { rows } = await server.send(process, groupOf(statements, query_timeout), session);
-    const members = rows[0]!['members'] as boolean[][];
+    const members = rows[0]!['members'] as Result['rows'];
     callback(
       null,
-      members.map((row) => [row.map((value) => (value ? 't' : 'f'))]),
+      members.map((row) => [row]),
     );
   } catch (error) {
     callback(error as Error, []);

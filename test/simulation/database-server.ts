@@ -259,7 +259,7 @@ export class DatabaseServer {
       const statement = { ...member, name: aloneName(member), values: valuesOf(member) };
       trace(() => `${session.process.name}: in a group: ${describe(statement, [rows[i]!])}`);
     });
-    return [{ members: rows.map((row) => Object.values(row)) }];
+    return [{ members: rows }];
   }
 
   private wait(call: Call): void {

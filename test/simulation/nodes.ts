@@ -41,7 +41,7 @@ export function startApi(site: Site, process: SimulatedProcess) {
   const { logger } = site;
   const queue = site.queue.connect(process);
   const bus = site.wakes.connect(process);
-  const store = new ThreadStore(pool, { lanes: lanesOf(process) });
+  const store = new ThreadStore(pool, { lanes: lanesOf(process), readLanes: 0 });
   const controls = new QueueControls(pool, QUEUE_NAME, site.slotsPercent);
   const enqueuer = new RunEnqueuer({ queue, controls, logger });
   const limitedRuns = new LimitedRuns({ pool, controls, enqueueSoon: (job) => enqueuer.enqueueSoon(job), logger });

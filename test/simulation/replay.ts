@@ -166,8 +166,7 @@ class ReplayedSession {
   private async executeGroup(members: readonly GroupedStatement[]): Promise<QueryResult<Row> | Error> {
     try {
       const rows = await sendGroup(this.client, members);
-      const flags = rows.map(([row = []]) => row.map((value) => value === 't'));
-      return { rows: [{ members: flags }], rowCount: 1 } as unknown as QueryResult<Row>;
+      return { rows: [{ members: rows.map(([row]) => row) }], rowCount: 1 } as unknown as QueryResult<Row>;
     } catch (error) {
       this.isBroken = true;
       return error as Error;

@@ -5,7 +5,6 @@ import { BY_KEY, namedStatement } from '#platform';
 import { withColumns, withRfc3339, type RunSummary, type ThreadSummary } from '#projections';
 import { listStatement, ofOwner, type FilterName, type OwnerColumn } from './list-statements.ts';
 
-const FIND_THREAD = namedStatement(import.meta.dirname, 'find-thread.sql');
 const LIST_RUNS = withColumns(namedStatement(import.meta.dirname, 'list-runs.sql'));
 const HAS_FEW_RUNS = namedStatement(import.meta.dirname, 'has-few-runs.sql');
 /**
@@ -20,25 +19,6 @@ const OWNED_AGENTS = {
   owner_person_id: ofOwner('owned-agents.sql', 'owner_person_id'),
   owner_service_token_id: ofOwner('owned-agents.sql', 'owner_service_token_id'),
 };
-
-/** A Thread and its most recent Run. */
-export interface ThreadAndRun {
-  thread: ThreadSummary;
-  /** Null if there is no Run, or if it was not requested. */
-  run: RunSummary | null;
-  /** The number of events in the stream. */
-  version: number;
-  /** The last entry of the log, of the log with decisions if this was requested; '' if it is empty. */
-  lastEntryId: string;
-}
-
-/** The parts to read besides the Thread. */
-export interface ThreadParts {
-  /** Its most recent Run. */
-  withRun?: boolean;
-  /** Whether decisions count as entries of the log. */
-  withDecisions?: boolean;
-}
 
 type RunStatus = RunSummary['status'];
 
@@ -65,18 +45,6 @@ export interface ListedThread {
 /** Reads the summaries of Threads and Runs without checking access. Throws what the database throws. */
 export class SummaryReader {
   constructor(private readonly pool: Pool) {}
-
-  /** Reads the Run only on request, because its final output may be large. */
-  async findThread(
-    threadId: string,
-    { withRun = false, withDecisions = false }: ThreadParts = {},
-  ): Promise<ThreadAndRun | null> {
-    const values = [threadId, withRun, withDecisions];
-    const { rows } = await this.pool.query<ThreadAndRun>({ ...FIND_THREAD, ...BY_KEY, values });
-    const [row] = rows;
-    if (row === undefined) return null;
-    return { ...row, thread: withRfc3339(row.thread), run: row.run && withRfc3339(row.run) };
-  }
 
   /** Returns the ids of the Agents of which the owner has Threads. */
   async listOwnedAgents(owner: Ownership): Promise<string[]> {

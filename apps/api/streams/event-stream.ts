@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { KEEPALIVE, preamble, THREAD_IDLE_FRAME, threadErrorFrame } from '#contract';
+import type { LogPage } from '#event-store';
 import type { LiveHub, LogReader, ReaderEnd, Reading } from '#live';
 import type { Instant, PolicyWatch } from '#platform';
 import { errorEnvelope, notFound, type ApiError } from '../http/http-errors.ts';
@@ -8,7 +9,8 @@ import { errorEnvelope, notFound, type ApiError } from '../http/http-errors.ts';
 export interface StreamRequest {
   threadId: string;
   afterEventId: string;
-  knownUpTo: number;
+  /** The page after it, if it was read; null if the hub should read it. */
+  firstPage: LogPage | null;
   untilIdle: boolean;
   extended: boolean;
   /** The caller's header, kept to check access again. */
@@ -52,7 +54,6 @@ const STALLED_MS = 5_000;
 export class EventStream implements LogReader {
   readonly threadId: string;
   readonly afterEventId: string;
-  readonly knownUpTo: number;
   readonly untilIdle: boolean;
   readonly extended: boolean;
   readonly authorization: string | undefined;
@@ -66,12 +67,11 @@ export class EventStream implements LogReader {
 
   constructor(
     private readonly response: ServerResponse,
-    { threadId, afterEventId, knownUpTo, untilIdle, extended, authorization, agentId, allowedAt }: StreamRequest,
+    { threadId, afterEventId, firstPage, untilIdle, extended, authorization, agentId, allowedAt }: StreamRequest,
     { hub, watch }: StreamDependencies,
   ) {
     this.threadId = threadId;
     this.afterEventId = afterEventId;
-    this.knownUpTo = knownUpTo;
     this.untilIdle = untilIdle;
     this.extended = extended;
     this.authorization = authorization;
@@ -86,7 +86,7 @@ export class EventStream implements LogReader {
     // 'close' follows a broken connection.
     response.on('error', () => undefined);
     response.on('close', () => this.reading.close());
-    this.reading = hub.open(this);
+    this.reading = hub.open(this, firstPage);
   }
 
   /** True once the stream has ended, even if the reader has not taken all bytes yet. */

@@ -40,21 +40,37 @@ export class StreamService {
   }
 
   async openStream(request: StreamRequest, reply: FastifyReply): Promise<void> {
+    const reached = this.options.hub.expectReader(request.input.params.threadId);
+    try {
+      await this.openExpected(request, reply);
+    } finally {
+      reached();
+    }
+  }
+
+  private async openExpected(request: StreamRequest, reply: FastifyReply): Promise<void> {
     const { caller, input, headers } = request;
+    const { access, store } = this.options;
     const allowedAt = this.options.watch.moment();
     const { threadId } = input.params;
     const { limit, after, until } = input.query;
     // A browser that reconnects repeats its URL and adds the header, so the header is newer.
     const resumeFrom = parseLastEventId(headers['last-event-id']) ?? after;
     const shown = { withDecisions: input.extended };
-    const visible = await this.options.access.findVisibleThread(caller, threadId, shown);
-    const { thread, version, lastEntryId, agent } = visible;
+    const wanted = {
+      ...shown,
+      after: resumeFrom ?? '',
+      maxEvents: FIRST_PAGE,
+      ...(resumeFrom === null && { shorterThan: limit }),
+    };
+    const found = await store.findThreadWithLog(threadId, wanted);
+    const { thread, version, lastEntryId, page, agent } = await access.requireVisible(caller, found);
     if (until === 'idle' && resumeFrom === lastEntryId && AT_REST.has(thread.status)) {
       // An EventSource reconnects each time a stream ends, and stops only at a 204.
       return void reply.status(204).header('Cache-Control', STREAM_HEADERS['Cache-Control']).send();
     }
     const fromStart = limit >= version ? '' : null;
-    const afterEventId = resumeFrom ?? fromStart ?? (await this.options.store.findLogStart(threadId, limit, shown));
+    const afterEventId = resumeFrom ?? fromStart ?? (await store.findLogStart(threadId, limit, shown));
     const user = caller.kind === 'browser' ? caller : null;
     const { organizationId } = agent;
     const owners = { threadId, userKey: user?.userKey ?? null, tokenId: caller.tokenId, organizationId };
@@ -77,8 +93,7 @@ export class StreamService {
     this.openStreams.open(reply.raw, {
       ...owners,
       afterEventId,
-      // Saves a second read for a Thread at rest. Most clients that reconnect after a process stopped resume one.
-      knownUpTo: afterEventId >= lastEntryId && thread.status === 'IDLE' && until !== 'idle' ? version : 0,
+      firstPage: page,
       untilIdle: until === 'idle',
       extended: input.extended,
       authorization: headers.authorization,
@@ -109,6 +124,9 @@ export class StreamService {
     }
   }
 }
+
+/** The most entries that are read with the Thread. */
+const FIRST_PAGE = 200;
 
 /** Before every id. */
 const FIRST_ID = '0'.repeat(26);

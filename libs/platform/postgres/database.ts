@@ -57,7 +57,7 @@ export function poolSettings(options: Omit<DatabaseOptions, 'onError'>): PoolCon
     query_timeout: statementTimeoutMs === 0 ? 0 : statementTimeoutMs + ANSWER_MARGIN_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     options: SESSION_SETTINGS,
-    types: { getTypeParser },
+    types: DEFAULT_TYPES,
     onConnect: (client: ClientBase) => {
       // The pool listens to idle connections only. An unhandled error of a lent one would end the process.
       client.on('error', () => undefined); // reported by its query
@@ -93,6 +93,9 @@ function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string)
   if (oid === INT8 && format !== 'binary') return Number;
   return pg.types.getTypeParser(oid, format) as (value: string) => unknown;
 }
+
+/** The types of all queries, unless they name others. */
+export const DEFAULT_TYPES: CustomTypesConfig = { getTypeParser };
 
 const JSONB = 3802;
 

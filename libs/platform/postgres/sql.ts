@@ -8,13 +8,16 @@ export interface NamedStatement {
 
 /**
  * Returns the only statement in the file, named after the file. `:include(other.sql)` stands for the text of a file in the same
- * folder. `directory` is the caller's `import.meta.dirname`.
+ * folder, and `:include(other.sql $2=$3)` for its text with other parameters. `directory` is the caller's `import.meta.dirname`.
  */
 export function namedStatement(directory: string, fileName: string): NamedStatement {
-  const include = (_: string, other: string): string => readSql(directory, other);
+  const include = (_: string, other: string, renamed: string): string => {
+    const names = new Map([...renamed.matchAll(/(\$\d+)=(\$\d+)/g)].map(([, from, to]) => [from, to]));
+    return readSql(directory, other).replace(/\$\d+/g, (name) => names.get(name) ?? name);
+  };
   return {
     name: fileName.replace(/\.sql$/, ''),
-    text: readSql(directory, fileName).replace(/:include\((\S+)\)/g, include),
+    text: readSql(directory, fileName).replace(/:include\((\S+?)((?: \$\d+=\$\d+)*)\)/g, include),
   };
 }
 

@@ -1,5 +1,6 @@
-import type { DatabaseError } from 'pg';
+import pg, { type DatabaseError } from 'pg';
 import { ulid } from 'ulid';
+import { StatementGroup } from '#platform';
 import { verify } from '#projections';
 import { eventRows, groupedStatement, nameOf, type Append } from './append.ts';
 import { absentThread } from './handle-commands.ts';
@@ -18,14 +19,14 @@ import {
 } from './store.testing.ts';
 import { ThreadStore } from './thread-store.ts';
 
-// Real: PostgreSQL, pg, the statements. One lane, so that everything which is sent while an append is in flight gathers.
+// Real: PostgreSQL, pg, the statements. One lane each, so that everything which is sent while a group is in flight gathers.
 
 let on: Fixture;
 let store: ThreadStore;
 
 beforeAll(async () => {
   on = await openFixture();
-  store = new ThreadStore(on.pool, { lanes: 1 });
+  store = new ThreadStore(on.pool, { lanes: 1, readLanes: 1 });
 });
 
 afterAll(async () => {
@@ -128,4 +129,66 @@ test.each([
 ])('an append with %s goes alone', async (_, make) => {
   const append = await make();
   expect(groupedStatement({ append, rows: await eventRows(append.events) })).toBeNull();
+});
+
+describe('reads', () => {
+  /** Returns the number of statements in each group that this process sends. */
+  function recordGroups(): number[] {
+    const sizes: number[] = [];
+    const query = Reflect.get(pg.Client.prototype, 'query') as (...all: unknown[]) => unknown;
+    jest.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+      if (args[0] instanceof StatementGroup) sizes.push(args[0].statements.length);
+      return query.apply(this, args) as never;
+    });
+    return sizes;
+  }
+
+  afterEach(() => jest.restoreAllMocks());
+
+  const bounds = { maxEvents: 10, maxBytes: 1024 };
+  const wanted = { after: '', maxEvents: 10 };
+
+  test('that meet are one group, and return what each returns alone', async () => {
+    const alone = new ThreadStore(on.pool, { readLanes: 0 });
+    const [one, two] = [await runningThread(on), await runningThread(on)].map(({ thread }) => thread.threadId);
+    const reads = (from: ThreadStore): Promise<unknown>[] => [
+      from.load(one!),
+      from.readLogPage(two!, '', bounds),
+      from.findThread(one!),
+      from.findThreadWithLog(two!, wanted),
+      from.load(ulid()),
+      from.findKey('token', 'key'),
+      from.findThreadWithLog(one!, { ...wanted, shorterThan: 1 }),
+    ];
+    const sizes = recordGroups();
+    const grouped = await Promise.all(reads(store));
+    expect(sizes).toEqual([1, 6]);
+    expect(grouped).toEqual(await Promise.all(reads(alone)));
+    expect(sizes).toEqual([1, 6]);
+  });
+
+  test('are sent one by one if one of them fails', async () => {
+    const { threadId } = (await runningThread(on)).thread;
+    const first = store.load(threadId);
+    const [bad, good] = [store.readLogPage('\0', '', bounds), store.findThread(threadId)];
+    await expect(bad).rejects.toMatchObject({ code: '22021' });
+    expect((await good)?.thread.thread_id).toBe(threadId);
+    expect((await first)?.threadId).toBe(threadId);
+  });
+
+  test('have the page of the log only if it is small', async () => {
+    const { thread, fence } = await runningThread(on);
+    const { threadId } = thread;
+    const page = (await store.findThreadWithLog(threadId, wanted))!.page!;
+    expect(page).toEqual(await store.readLogPage(threadId, '', { maxEvents: 10 }));
+    const commands = [record(fence, piece('x'.repeat(40_000)))];
+    await store.append(await makeAppend({ threadId, from: thread, fence, commands }));
+    const found = await store.findThreadWithLog(threadId, wanted);
+    expect(found).toMatchObject({ version: page.events.at(-1)!.version + 1, page: null });
+    const after = found!.lastEntryId;
+    expect((await store.findThreadWithLog(threadId, { ...wanted, after }))!.page).toMatchObject({
+      events: [],
+      end: { version: found!.version, idle: false },
+    });
+  });
 });
