@@ -21,8 +21,7 @@ const STARTED: PlainEvent[] = [
 ];
 
 const ENDED: PlainEvent[] = [
-  { type: 'assistant.text_added', data: { text: ANSWER.slice(0, 4) } },
-  { type: 'assistant.text_added', data: { text: ANSWER.slice(4) } },
+  { type: 'assistant.text_added', data: { text: ANSWER } },
   { type: 'assistant.message_added', data: { text: ANSWER, usage: USAGE, toolCalls: [] } },
   { type: 'usage.recorded', data: USAGE },
   { type: 'run.completed', data: { durationMs: 5, finalOutput: { text: ANSWER, warnings: [] } } },

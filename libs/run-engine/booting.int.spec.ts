@@ -66,14 +66,14 @@ it('stores booting until the tools are loaded, then running before a slow model 
   expect(await world.summary(runId)).toMatchObject({ status: 'running', started_at: expect.anything() as unknown });
   said.open();
   await execution;
-  expect(commits().slice(2)).toEqual(['assistant.text_added', ENDS]);
+  expect(commits().slice(2)).toEqual([`assistant.text_added ${ENDS}`]);
   expectInvariants(await world.stream(threadId));
 });
 
 it('stores the start with the first facts if they come immediately', async () => {
   const { commits, execution } = await boot(scriptedHarness(answer));
   await execution;
-  expect(commits()).toEqual(['run.claimed', 'run.started assistant.text_added', ENDS]);
+  expect(commits()).toEqual(['run.claimed', `run.started assistant.text_added ${ENDS}`]);
 });
 
 it('stores the start of a Run whose first step fails immediately', async () => {
@@ -222,7 +222,7 @@ it('stores the start with the next append if it could not be stored alone', asyn
   expect(await statusOf(runId)).toBe('booting');
   said.open();
   await execution;
-  expect(commits()).toEqual(['run.claimed', 'run.started assistant.text_added', ENDS]);
+  expect(commits()).toEqual(['run.claimed', `run.started assistant.text_added ${ENDS}`]);
 });
 
 it('begins no step if the Thread was deleted while the Run booted', async () => {

@@ -7,7 +7,10 @@ export interface Delta {
   data: { text: string; step?: number };
 }
 
-/** The first deltas are stored immediately, later ones every 50 ms or 2 KiB (docs/spec/decisions.md#log). */
+/**
+ * The first deltas are stored at the end of the turn in which they arrive, later ones every 50 ms or 2 KiB
+ * (docs/spec/decisions.md#log). Without the turn, an answer that arrives whole would be stored in two appends.
+ */
 const EVERY_MS = 50;
 /** Also the largest delta. Text gathered during a slow append is split, so that readers' frames stay small. */
 const MAX_DELTA_BYTES = BOUNDS.answers.delta.value;
@@ -59,7 +62,7 @@ export interface DeltaWriterOptions {
   claim: { record: (deltas: Delta[]) => Promise<void> };
   /** Returns milliseconds of a monotonic clock. */
   now?: () => number;
-  /** Calls back once, after `ms` milliseconds. Returns a function that cancels it. */
+  /** Calls back once, after `ms` milliseconds, at the earliest after this turn. Returns a function that cancels it. */
   setTimer?: (callBack: () => void, ms: number) => () => void;
 }
 
@@ -111,11 +114,11 @@ export class DeltaWriter {
     const dueInMs = this.gatherer.dueIn(this.now());
     this.cancelTimer?.();
     this.cancelTimer = null;
-    if (dueInMs === null) return;
-    if (dueInMs > 0) {
-      this.cancelTimer = this.setTimer(() => this.sendWhenDue(), dueInMs);
-      return;
-    }
+    if (dueInMs !== null) this.cancelTimer = this.setTimer(() => this.send(), dueInMs);
+  }
+
+  private send(): void {
+    this.cancelTimer = null;
     this.sending = this.claim.record(this.gatherer.take(this.now())).then(
       () => this.sent(),
       (error: unknown) => {
@@ -136,6 +139,10 @@ export class DeltaWriter {
 }
 
 function startTimer(callBack: () => void, ms: number): () => void {
+  if (ms === 0) {
+    const turn = setImmediate(callBack);
+    return () => clearImmediate(turn);
+  }
   const timer = setTimeout(callBack, ms);
   return () => clearTimeout(timer);
 }

@@ -105,21 +105,42 @@ describe('DeltaWriter', () => {
     };
   }
 
+  it('sends what arrives in one turn together', async () => {
+    const { writer, advance, sentTexts, hasTimer } = makeWriter();
+    writer.add('assistant.text_added', 'a');
+    writer.add('assistant.text_added', 'b');
+    expect(sentTexts()).toEqual([]);
+    advance(0);
+    expect(sentTexts()).toEqual(['ab']);
+    expect(hasTimer()).toBe(false);
+  });
+
+  it('sends nothing of a step that ends in its first turn', async () => {
+    const { writer, advance, sentTexts } = makeWriter();
+    writer.add('assistant.text_added', 'a');
+    expect(text(await writer.finish())).toBe('a');
+    advance(100);
+    expect(sentTexts()).toEqual([]);
+  });
+
   it('sends one append at a time, and gathers the next deltas meanwhile', async () => {
     const { writer, advance, answer, sentTexts } = makeWriter();
     writer.add('assistant.text_added', 'a');
+    advance(0);
     writer.add('assistant.text_added', 'b');
     advance(200);
     writer.add('assistant.text_added', 'c');
     expect(sentTexts()).toEqual(['a']);
     answer()?.resolve();
     await Promise.resolve();
+    advance(0);
     expect(sentTexts()).toEqual(['a', 'bc']);
   });
 
   it('waits for the rest of 50 ms after a faster append', async () => {
     const { writer, advance, answer, sentTexts } = makeWriter();
     writer.add('assistant.text_added', 'a');
+    advance(0);
     answer()?.resolve();
     await Promise.resolve();
     writer.add('assistant.text_added', 'b');
@@ -133,6 +154,7 @@ describe('DeltaWriter', () => {
   it('returns the unsent deltas from `finish`, after the append under way', async () => {
     const { writer, advance, answer, sentTexts, hasTimer } = makeWriter();
     writer.add('assistant.text_added', 'a');
+    advance(0);
     writer.add('assistant.text_added', 'b');
     const finished = writer.finish();
     advance(100);
@@ -143,8 +165,9 @@ describe('DeltaWriter', () => {
   });
 
   it('throws the error of an append at the next delta and at the end', async () => {
-    const { writer, answer } = makeWriter();
+    const { writer, advance, answer } = makeWriter();
     writer.add('assistant.text_added', 'a');
+    advance(0);
     answer()?.reject(new Error('refused'));
     await new Promise(setImmediate);
     expect(() => writer.add('assistant.text_added', 'b')).toThrow('refused');

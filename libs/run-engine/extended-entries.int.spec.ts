@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { HarnessError, type StepContext, type StepEvent } from '#agents';
 import { stepId, toExtendedLogEntry, type ExtendedLogEntry } from '#domain';
 import { eventually } from '#testing';
@@ -36,6 +37,8 @@ it('numbers the steps of a Run, and names the one that failed and ran again', as
     yield { type: 'text', text: 'All ' };
     if (!failed) {
       failed = true;
+      // Text of the turn in which a step fails is not stored.
+      await nextTurn();
       throw new HarnessError('provider_unavailable');
     }
     yield message('All done.');
