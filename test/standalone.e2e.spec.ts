@@ -135,8 +135,11 @@ describe('standalone', () => {
       // Unused connections are closed after a while, so it is pressed until all are open at once.
       const held = await eventually(
         async () => {
-          await createThread(me, '/think 3s'); // long enough that its lease is renewed
-          await inParallel(60, 30, (i) => createThread(me, `/pieces 3 ${i}`));
+          const { body } = await createThread(me, '/think 3s'); // long enough that its lease is renewed
+          const creating = inParallel(60, 30, (i) => createThread(me, `/pieces 3 ${i}`));
+          // Reads of the log do not gather, so each needs a connection.
+          await inParallel(300, 60, () => readLog(me, body.thread.id));
+          await creating;
           const now = await count();
           // The one of BullMQ's four that listens takes the name of the queue.
           const queue = (now.get('spool queue') ?? 0) + (now.get('spool-runs') ?? 0);
