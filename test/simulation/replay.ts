@@ -294,9 +294,9 @@ function outcomesOf(entry: ExecutedEntry): string[] {
   const { statement, answer } = entry;
   const own = `${nameOf(statement)}: ${outcomeOf(entry)}`;
   if (statement.members === undefined || answer instanceof Error) return [own];
-  const { members } = JSON.parse(answer.rows[0]!) as { members: boolean[][] };
+  const { members } = JSON.parse(answer.rows[0]!) as { members: { appended: boolean }[] };
   const ofMembers = statement.members.map(
-    (member, i) => `${aloneName(member)} in a group: ${members[i]!.at(-1) ? 'appended' : 'nothing'}`,
+    (member, i) => `${aloneName(member)} in a group: ${members[i]!.appended ? 'appended' : 'nothing'}`,
   );
   return [own, ...ofMembers, ...(members.length > 1 ? ['group: several members'] : [])];
 }

@@ -32,7 +32,10 @@ export function simulateTime(scheduler: Scheduler): () => void {
   };
 }
 
-const GLOBALS = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] as const;
+const GLOBALS = [
+  ...(['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate'] as const),
+  'performance',
+] as const;
 
 class Timer {
   task: Task | null = null;
@@ -68,7 +71,13 @@ function simulatedTimers(scheduler: Scheduler) {
       next();
       return timer;
     },
+    setImmediate: (run: () => void): Timer => {
+      const timer = new Timer();
+      timer.task = scheduler.after(0, scheduler.current, run);
+      return timer;
+    },
     clearTimeout: clear,
     clearInterval: clear,
+    clearImmediate: clear,
   };
 }
