@@ -131,6 +131,17 @@ it('tenants prints the delays of the event loop', async () => {
   });
 });
 
+describeWithRedis('benchmarks that run only by name', () => {
+  it('measure deltas, many Threads and a fleet', async () => {
+    const { code, output } = await run(['deltas', 'many', 'scaling'], tiny());
+    expect({ code, output }).toEqual({ code: 0, output: expect.any(String) as string });
+    expect(output).toMatch(/^\| a delta from its append to its reader, 5 Threads +\| 25 .*\| (held|missed) /m);
+    for (const name of ['create', 'list'])
+      expect(output).toMatch(new RegExp(`^\\| many +\\| ${name}, 200 Threads beside 100 `, 'm'));
+    expect(output).toMatch(/^\| 2 \| \d+ \| \d+ \| \d+\.\d\d \|$/m);
+  });
+});
+
 it('refuses to write the page when only some benchmarks are named', async () => {
   const { code, output } = await run(['--write', 'append']);
   expect(code).not.toBe(0);

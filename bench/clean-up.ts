@@ -1,10 +1,10 @@
 /** Takes what is to be done at the end, the last first, whatever happens. */
 export type Defer = (cleanUp: () => Promise<void>) => void;
 
-export async function withCleanUp(act: (defer: Defer) => Promise<void>): Promise<void> {
+export async function withCleanUp<Answer>(act: (defer: Defer) => Promise<Answer>): Promise<Answer> {
   const cleanUps: (() => Promise<void>)[] = [];
   try {
-    await act((cleanUp) => cleanUps.unshift(cleanUp));
+    return await act((cleanUp) => cleanUps.unshift(cleanUp));
   } finally {
     for (const cleanUp of cleanUps) await cleanUp();
   }

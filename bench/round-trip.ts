@@ -24,8 +24,9 @@ import {
   type Installation,
 } from './spool.ts';
 
-const RATE_TARGET = { atLeast: 0.5 };
-const LATENCY_TARGET = { atMost: 2.5 };
+/** Targets refer to the own floor, where there is one. */
+const RATE_TARGET = { atLeast: 1 };
+const LATENCY_TARGET = { atMost: 1.8 };
 const MANY = 32;
 
 /**

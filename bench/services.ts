@@ -18,6 +18,8 @@ export interface Services {
   newName(): string;
   /** Creates a database with Spool's tables, and drops it at the end. Returns its URL with the role of processes. */
   newDatabase(defer: Defer): Promise<string>;
+  /** Returns the URL of the database with the role of its owner. */
+  ownerUrlOf(url: string): string;
   /** Runs statements that processes may not run, with the owner of the database. */
   asOwner(url: string, statements: string): Promise<void>;
   /** Creates a database, runs the statement in it, and drops it at the end. Returns its URL. */
@@ -50,6 +52,7 @@ export async function openServices(): Promise<Services> {
   };
   const role = `spool_bench_${process.pid}`;
   const asApp = (url: string): string => withUser(url, role);
+  const ownerUrlOf = (url: string): string => withUser(url, new URL(server.url).username);
   // Migrates a template once, because a copy takes only milliseconds.
   let migrated: Promise<string> | null = null;
   const migrateTemplate = async (): Promise<string> => {
@@ -61,7 +64,8 @@ export async function openServices(): Promise<Services> {
     redisUrl,
     newName,
     newDatabase: async (defer) => asApp(await create(await (migrated ??= migrateTemplate()), defer)),
-    asOwner: async (url, statements) => void (await ask(withUser(url, new URL(server.url).username), statements)),
+    ownerUrlOf,
+    asOwner: async (url, statements) => void (await ask(ownerUrlOf(url), statements)),
     newPlainDatabase: async (defer, schema) => {
       const url = await create(null, defer);
       await ask(url, schema);

@@ -6,6 +6,15 @@ interface Sizes {
   smallThreads: number;
   /** Runs of 99 steps that one round of `long-run` measures. */
   longRuns: number;
+  /** `many`: the Threads of both databases. */
+  manyThreads: number;
+  fewThreads: number;
+  /** `deltas`: Threads that stream at the same time, and the measured deltas of each. */
+  streams: number;
+  deltasOfStream: number;
+  /** `scaling`: the fleets in pairs of API and worker, and the length of a round. */
+  fleets: number[];
+  fleetMs: number;
   /** Operations of `counts`, by the number of clients. */
   counted: { clients: number; operations: number }[];
   /** How long `counts` measures the idle system, and how long it waits for PostgreSQL's statistics. */
@@ -18,6 +27,12 @@ const FULL: Sizes = {
   largeThread: 100_000,
   smallThreads: 5_000,
   longRuns: 15,
+  manyThreads: 1_000_000,
+  fewThreads: 1_000,
+  streams: 200,
+  deltasOfStream: 200,
+  fleets: [1, 2, 4],
+  fleetMs: 10_000,
   counted: [
     { clients: 1, operations: 200 },
     { clients: 32, operations: 1_000 },
@@ -33,6 +48,12 @@ const TINY: Sizes = {
   largeThread: 1_000,
   smallThreads: 20,
   longRuns: 1,
+  manyThreads: 200,
+  fewThreads: 100,
+  streams: 5,
+  deltasOfStream: 5,
+  fleets: [1],
+  fleetMs: 500,
   counted: [
     { clients: 1, operations: 10 },
     { clients: 32, operations: 64 },

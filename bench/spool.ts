@@ -54,14 +54,15 @@ export async function installOn(databaseUrl: string, redisUrl: string, queueName
 
 const READY_WITHIN_MS = 30_000;
 
-/** Starts the built API with its default settings, except for addresses and a rate limit that is never reached. */
+/** Starts the built API with its default settings, except for `more`, addresses, and a rate limit that is never reached. */
 export async function startApi(
   spool: Installation,
   defer: Defer,
   profiled: boolean,
+  more: Record<string, string> = {},
 ): Promise<NodeProcess & { origin: string }> {
   const port = await findFreePort();
-  const api = start('apps/api/main.js', defer, { ...settingsOf(spool), PORT: `${port}` }, profiled);
+  const api = start('apps/api/main.js', defer, { ...settingsOf(spool), ...more, PORT: `${port}` }, profiled);
   const origin = `http://127.0.0.1:${port}`;
   const giveUpAt = Date.now() + READY_WITHIN_MS;
   while (!(await isReady(origin))) {
@@ -78,8 +79,13 @@ function isReady(origin: string): Promise<boolean> {
   );
 }
 
-export function startWorker(spool: Installation, defer: Defer, profiled: boolean): NodeProcess {
-  return start('apps/worker/main.js', defer, settingsOf(spool), profiled);
+export function startWorker(
+  spool: Installation,
+  defer: Defer,
+  profiled: boolean,
+  more: Record<string, string> = {},
+): NodeProcess {
+  return start('apps/worker/main.js', defer, { ...settingsOf(spool), ...more }, profiled);
 }
 
 const settingsOf = ({ databaseUrl, redisUrl, queueName }: Installation): Record<string, string> => ({

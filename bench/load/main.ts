@@ -4,6 +4,7 @@ import { HttpConnection } from './http-connection.ts';
 import {
   BASE_PATH,
   CREATE_EMPTY_THREAD,
+  CREATE_SLOW_THREAD,
   CREATE_THREAD,
   SEND_MESSAGE,
   type LoadAnswer,
@@ -74,11 +75,19 @@ const FLOWS: Record<LoadOrder['flow'], Flow> = {
     };
   },
 
+  /** The newest Threads of the caller. */
+  list: async (order, open) => {
+    const connection = await open();
+    return async () => {
+      await connection.send('GET', `${BASE_PATH}/threads`, { headers: authorization(order), expect: 200 });
+      return undefined;
+    };
+  },
   /** From the POST to the `run.completed` frame; the loop goes on when the stream has ended. */
-  'round-trip': (order, open) => untilFrame('run.completed', order, open),
+  'round-trip': (order, open) => untilFrame('run.completed', order, open, CREATE_THREAD),
 
   /** Measures from the POST to the first frame with text of the answer. The loop continues after the end of the stream. */
-  'first-text': (order, open) => untilFrame('agent.message.delta', order, open),
+  'first-text': (order, open) => untilFrame('agent.message.delta', order, open, CREATE_SLOW_THREAD),
 
   /** On one Thread, whose stream stays open: from the POST of a message to the `run.started` frame. */
   'run-started': async (order, open) => {
@@ -111,12 +120,17 @@ const FLOWS: Record<LoadOrder['flow'], Flow> = {
 };
 
 /** Measures from the POST of a new Thread to the first frame of this type in its stream. */
-async function untilFrame(type: string, order: ClientOrder, open: () => Promise<HttpConnection>): Promise<Operation> {
+async function untilFrame(
+  type: string,
+  order: ClientOrder,
+  open: () => Promise<HttpConnection>,
+  body: string,
+): Promise<Operation> {
   const connection = await open();
   let stream = await open();
   return async () => {
     const start = performance.now();
-    const threadId = await createThread(connection, order, CREATE_THREAD);
+    const threadId = await createThread(connection, order, body);
     let seenAt = NaN;
     const onPiece = watchFor(`"type":"${type}"`, () => {
       if (Number.isNaN(seenAt)) seenAt = performance.now();

@@ -2,7 +2,7 @@ import type { Figures } from '../measure.ts';
 
 /** One round of load. */
 export interface LoadOrder {
-  flow: 'accept' | 'round-trip' | 'first-text' | 'run-started';
+  flow: 'accept' | 'list' | 'round-trip' | 'first-text' | 'run-started';
   /** The origin of the API, without its base path. */
   origin: string;
   agentId: string;
@@ -28,5 +28,7 @@ const content = [{ type: 'text', text: TEXT }];
 
 /** Bodies of the requests. */
 export const CREATE_THREAD = JSON.stringify({ userId: 'bench', input: { type: 'user.message', content } });
+/** Its answer has pauses, so that the first text does not arrive with the end of the Run. */
+export const CREATE_SLOW_THREAD = CREATE_THREAD.replace(TEXT, `/pause 1 ${TEXT}`);
 export const CREATE_EMPTY_THREAD = JSON.stringify({ userId: 'bench' });
 export const SEND_MESSAGE = JSON.stringify({ events: [{ type: 'user_message', text: TEXT }] });

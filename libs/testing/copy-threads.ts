@@ -62,16 +62,21 @@ const STATEMENTS = [
    from copies c, run_work w where w.thread_id = $1 order by number`,
 ];
 
+/** Threads that are copied in one transaction. Each takes a lock of the server (migration 0016), which has room for some thousands. */
+const BATCH = 2_000;
+
 /**
  * Copies a Thread under other ids of the same length, with everything that its appends have left: events, state row, summaries, work
  * rows. The second Run's id has the time of the first.
  */
 export async function copyThread(pool: Pool, { threadId, runIds, agentId, digits }: ModelThread, copies: Copies) {
-  const { numbers, ages, times, agentIds } = copies;
-  const values = [threadId, runIds[0], runIds[1] ?? null, numbers, ages, times, agentIds, agentId, digits];
-  for (const statement of STATEMENTS) {
-    // Each names all values, though not each needs them all: PostgreSQL must know their types.
-    const types = 'select $1::text, $2::text, $3::text, $8::text, $9::text';
-    await pool.query(`with types as (${types}), copies as (${COPIES}) ${statement}`, values);
+  for (let at = 0; at < copies.numbers.length; at += BATCH) {
+    const [numbers, ages, times] = [copies.numbers, copies.ages, copies.times].map((all) => all.slice(at, at + BATCH));
+    const values = [threadId, runIds[0], runIds[1] ?? null, numbers, ages, times, copies.agentIds, agentId, digits];
+    for (const statement of STATEMENTS) {
+      // Each names all values, though not each needs them all: PostgreSQL must know their types.
+      const types = 'select $1::text, $2::text, $3::text, $8::text, $9::text';
+      await pool.query(`with types as (${types}), copies as (${COPIES}) ${statement}`, values);
+    }
   }
 }
