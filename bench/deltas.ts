@@ -33,8 +33,9 @@ export function deltas({ services, profiled, addLatency }: Bench): Promise<void>
     for (let round = 0; round < ROUNDS; round++) {
       const [startedAt, before] = [performance.now(), cpu()];
       const followed = Array.from({ length: streams }, (_, i) => follow(api.origin, spool, i, deltasOfStream));
-      const times = (await Promise.all(followed)).flat();
-      const stored = streams * (deltasOfStream + FIRST);
+      const all = await Promise.all(followed);
+      const times = all.flatMap((ofThread) => ofThread.slice(FIRST));
+      const stored = all.flat().length;
       const perSecond = stored / ((performance.now() - startedAt) / 1_000);
       const [ofApi, ofWorker, ofPostgres] = cpu().map((ms, i) => ((ms - before[i]!) / stored).toFixed(3));
       process.stderr.write(
@@ -109,7 +110,7 @@ async function follow(origin: string, spool: Installation, client: number, count
     await connection.send('GET', stream, { headers, expect: 200, onPiece });
     const expected = Array.from({ length: count + FIRST }, (_, i) => ` ${i + 1}`).join('');
     if (!said.endsWith(expected)) throw new Error(`a delta of ${thread.id} is lost: ${said.slice(0, 300)}`);
-    return times.slice(FIRST);
+    return times;
   } finally {
     connection.close();
   }
