@@ -18,8 +18,8 @@ const BOUND_MS = 50;
 const FIRST = 20;
 
 /**
- * Many Threads stream deltas at the same time. Measures the time from the time of a delta's event to its arrival in the client. The
- * worker takes that time just before it sends the append. Throws if a delta is lost, repeated or out of order.
+ * Many Threads stream deltas at the same time. Measures the time from the `occurredAt` of a delta to its arrival in the client. The
+ * worker sets `occurredAt` just before it sends the append. Throws if a delta is lost, repeated or out of order.
  */
 export function deltas({ services, profiled, addLatency }: Bench): Promise<void> {
   return withCleanUp(async (defer) => {

@@ -41,11 +41,11 @@ export function scaling({ services }: Bench): Promise<void> {
     for (const pairs of quota === null ? [1] : fleets) {
       await withCleanUp(async (ofFleet) => {
         const fleet = await startFleet(spool, pairs, ofFleet);
+        // Without a limit, because a new process needs seconds of CPU until its code is compiled.
+        for (let round = 0; round < 2; round++) await runsPerSecond(fleet, spool, fleetMs);
         for (const { pid } of [...fleet.api, ...fleet.workers]) quota?.(pid);
         const predicted =
           pairs * Math.min(...[cost.api, cost.worker].map((of) => rateOf(of, quota === null ? 1 : QUOTA)));
-        // The first round warms up.
-        await runsPerSecond(fleet, spool, fleetMs);
         const measured = await runsPerSecond(fleet, spool, fleetMs);
         const cells = [2 * pairs, predicted.toFixed(0), measured.toFixed(0), (measured / predicted).toFixed(2)];
         rows.push(`| ${cells.join(' | ')} |`);

@@ -22,7 +22,8 @@ export function sockets({ compare }: Bench): Promise<void> {
       await server.stop();
       for (const left of [server.dataDir, directory]) await rm(left, { recursive: true, force: true });
     });
-    if (server.socketUrl === null) throw new Error(`The path of a socket in ${server.dataDir} is too long.`);
+    if (server.socketUrl === null)
+      throw new Error(`No Unix socket: ${server.dataDir} is too long or has special characters.`);
     await migrateInstallation({ ownerUrl: server.ownerUrl, appUrl: server.url, queueUrl: undefined });
     for (const clients of CLIENTS) {
       const subject = await appends(server.socketUrl, clients, defer);

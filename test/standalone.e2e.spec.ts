@@ -137,7 +137,7 @@ describe('standalone', () => {
         async () => {
           const { body } = await createThread(me, '/think 3s'); // long enough that its lease is renewed
           const creating = inParallel(60, 30, (i) => createThread(me, `/pieces 3 ${i}`));
-          // Reads of the log do not gather, so each needs a connection.
+          // `GET …/events` is never sent in a group, so each request needs a connection.
           await inParallel(300, 60, () => readLog(me, body.thread.id));
           await creating;
           const now = await count();

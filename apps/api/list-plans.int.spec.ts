@@ -163,7 +163,9 @@ test('a Thread and its last entry, also a decision, are found by indices', async
   ]);
   const wanted = { after: '', maxEvents: 200, withDecisions: true };
   const withLog = await scansOf((pool) => store(pool).findThreadWithLog(seeded.threadId, wanted));
-  expect(withLog.toSorted()).toEqual([...scans, 'events_log', 'events_requests', 'streams_pkey'].toSorted());
+  expect(withLog.toSorted()).toEqual(
+    [...scans, 'events_log', 'events_log', 'events_requests', 'streams_pkey'].toSorted(),
+  );
 });
 
 test('the decision on a request is found by the index of requests', async () => {

@@ -178,7 +178,7 @@ async function appendStream(
 
 /**
  * Returns the statement of an append that may share a transaction with others (docs/adr/0038). Null if it must go alone: it has
- * statements of a neighbour, checks whether a Run is due, takes an `externalRef`, which other Threads may wait for, or is large.
+ * a hook, checks whether a Run is due, is large, or has a new `externalRef` and so may wait for another transaction.
  */
 export function groupedStatement({ append, rows }: Prepared): GroupedStatement | null {
   const takesReference = append.before.version === 0 && typeof append.after.summaries.thread?.external_ref === 'string';

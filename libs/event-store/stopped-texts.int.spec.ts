@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { ulid } from 'ulid';
 import { runError, type Command } from '#domain';
 import { addMessage, apply, createThread, newRun, openFixture, piece, record, type Fixture } from './store.testing.ts';
@@ -123,7 +124,7 @@ describe('a Thread that is loaded with its transcript', () => {
     const loaded = await on.store.loadWithTranscript(threadId, WHOLE);
     const size = await on.store.measureTranscript(threadId, WHOLE);
     const events = await on.store.readTranscript(threadId, WHOLE, size);
-    expect(loaded).toEqual({ thread: await on.store.load(threadId), size, events });
+    expect(loaded).toEqual({ thread: await on.store.load(threadId), small: { size, events } });
     expect(events).toHaveLength(3);
   });
 
@@ -134,7 +135,15 @@ describe('a Thread that is loaded with its transcript', () => {
     const threadId = await tell(story);
     const bounds = { ...WHOLE, bytes: 1_000_000 };
     const loaded = await on.store.loadWithTranscript(threadId, bounds);
-    expect(loaded).toMatchObject({ events: null, size: await on.store.measureTranscript(threadId, bounds) });
+    expect(loaded!.small).toEqual({ events: null, size: await on.store.measureTranscript(threadId, bounds) });
+  });
+
+  it.each([
+    ['has many entries', Array.from({ length: 501 }, () => 'message Done.')],
+    ['is stored in many bytes', [`message ${randomBytes(20_000).toString('hex')}`]],
+  ])('is not even measured if its transcript %s', async (_, story) => {
+    const threadId = await tell(story);
+    expect((await on.store.loadWithTranscript(threadId, WHOLE))!.small).toBeNull();
   });
 
   it('is null if there is none', async () => {

@@ -1,6 +1,7 @@
 import type { CustomTypesConfig, Pool } from 'pg';
 import { BOUNDS } from '#domain';
 import {
+  DatabaseUnavailable,
   JSONB_AS_TEXT,
   ownTurn,
   pauseIfLong,
@@ -20,7 +21,7 @@ const LARGE_UNITS = BOUNDS.transcripts.event.value;
 export interface ReadOptions {
   /** How long to wait, milliseconds. Default: as the pool does. */
   timeoutMs?: number | undefined;
-  /** Whether it may share a round trip with others (docs/adr/0038). For reads that take about a millisecond. */
+  /** Whether it may share a round trip with others (docs/adr/0038). Only for reads that take about a millisecond for every Thread. */
   gathers?: boolean;
   types?: CustomTypesConfig;
 }
@@ -38,15 +39,23 @@ export class StoreReads {
   }
 
   async read<Row>(statement: NamedStatement, values: GroupedValue[], options: ReadOptions = {}): Promise<Row[]> {
-    const { timeoutMs, gathers = false, types } = options;
+    const { timeoutMs = Infinity, gathers = false, types } = options;
+    const until = performance.now() + timeoutMs;
     const how = types && { types };
     if (gathers) {
       const grouped = { ...statement, name: `${statement.name}-in-group`, values: values.map(textOf), ...how };
       const rows = await this.groups.send('', grouped, timeoutMs);
       if (typeof rows !== 'string') return rows as Row[];
     }
+    const leftMs = until === Infinity ? undefined : until - performance.now();
+    if (leftMs !== undefined && leftMs <= 0) throw new DatabaseUnavailable(new Error('timed out reading in a group'));
     try {
-      const { rows } = await this.pool.query({ ...statement, values, ...how, ...queryTimeout(timeoutMs) });
+      const { rows } = await this.pool.query({
+        ...statement,
+        values,
+        ...how,
+        ...queryTimeout(leftMs && Math.ceil(leftMs)),
+      });
       return rows as Row[];
     } catch (error) {
       return rethrowUnavailable(error);

@@ -117,8 +117,13 @@ export interface TranscriptSize {
 /** A Thread with its transcript. */
 export interface ThreadWithTranscript {
   thread: LoadedThread;
+  /** Null if the transcript may be large. */
+  small: SmallTranscript | null;
+}
+
+export interface SmallTranscript {
   size: TranscriptSize;
-  /** Null if it is too large to be read without a reservation of memory, or has texts of stopped messages. */
+  /** Null if the transcript is too large to be read before memory is reserved, or has texts of stopped messages. */
   events: StoredEvent[] | null;
 }
 
@@ -131,7 +136,7 @@ export interface StreamEnd {
   idle: boolean;
 }
 
-/** A Thread that has new events. */
+/** A Thread whose stored version is not the known one. */
 export interface MovedThread {
   threadId: string;
   /** Null if it was deleted. */

@@ -85,7 +85,7 @@ const APPEND_LANES = 2;
 const READ_LANES = 2;
 const APPEND_MEMBERS = 64;
 
-/** Bytes. A transcript that is read without a reservation of memory, because it is small beside what each Run takes. */
+/** Bytes. A transcript of at most this size is read before memory is reserved for it, because every Run takes far more. */
 const SMALL_TRANSCRIPT = 32 * 1024;
 
 const BY_KEY_MS = BY_KEY.query_timeout;
@@ -118,22 +118,18 @@ export class ThreadStore {
     return row === undefined ? null : loadedThread(threadId, row);
   }
 
-  /** Returns the Thread with its transcript, as `measureTranscript` and `readTranscript` do; null if it has no stream. */
+  /** Returns the Thread and its transcript, as `measureTranscript` and `readTranscript` do; null if it has no stream. */
   async loadWithTranscript(
     threadId: string,
     { events, bytes, characters, note }: TranscriptBounds,
     timeoutMs?: number,
   ): Promise<ThreadWithTranscript | null> {
-    type Row = ThreadRow & TranscriptSize & { transcript: StoredEvent[] | null };
+    type Row = ThreadRow & { small: { size: TranscriptSize; events: StoredEvent[] | null } | null };
     const values = [threadId, bytes, characters, events, note, SMALL_TRANSCRIPT];
     const [row] = await this.reads.read<Row>(LOAD_WITH_TRANSCRIPT, values, { timeoutMs, gathers: true });
     if (row === undefined) return null;
-    const { bytes: size, hasStops, transcript } = row;
-    return {
-      thread: loadedThread(threadId, row),
-      size: { bytes: size, hasStops },
-      events: transcript && transcript.map(inTime),
-    };
+    const small = row.small && { ...row.small, events: row.small.events && row.small.events.map(inTime) };
+    return { thread: loadedThread(threadId, row), small };
   }
 
   /** Returns the Thread and, on request, its most recent Run, whose final output may be large. Null if there is no Thread. */
@@ -185,7 +181,7 @@ export class ThreadStore {
     const statement = groupedStatement(prepared);
     const result = statement && (await this.appends.send(append.after.threadId, statement, timeoutMs));
     if (result === 'unknown') return { outcome: 'unknown' };
-    // One that is not appended conflicts, or would have waited for a lock. Sent alone, it returns which.
+    // Otherwise it conflicts, would have waited, was not sent, or shared a group with a failure. Alone, it gets its own result.
     if (Array.isArray(result) && result[0]?.['appended'] === true) return { outcome: 'appended' };
     return this.appendAlone(prepared, until === Infinity ? undefined : Math.max(1, until - performance.now()));
   }
@@ -258,7 +254,7 @@ export class ThreadStore {
     { maxEvents, maxBytes = NO_BOUND, timeoutMs }: LogBounds & { timeoutMs?: number },
   ): Promise<LogPage | null> {
     const values = [threadId, eventId, maxEvents, maxBytes];
-    const rows = await this.reads.readEvents<PageRow>(READ_LOG_PAGE, values, { timeoutMs, gathers: true });
+    const rows = await this.reads.readEvents<PageRow>(READ_LOG_PAGE, values, { timeoutMs });
     return logPage(rows, maxEvents);
   }
 
@@ -288,7 +284,7 @@ export class ThreadStore {
     return row?.id ?? '';
   }
 
-  /** Returns the Threads that have a newer version than the known one, or are deleted. */
+  /** Returns the Threads that have another version than the known one, or are deleted. */
   async readMovedThreads(known: ReadonlyMap<string, number>, timeoutMs?: number): Promise<MovedThread[]> {
     return this.reads.read(READ_MOVED_THREADS, [[...known.keys()], [...known.values()].map(String)], { timeoutMs });
   }

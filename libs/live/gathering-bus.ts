@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { type Logger } from '#platform';
 import type { LiveBus, WakeListener } from './bus.ts';
 import { metrics } from './metrics.ts';
-import { decodeNews, encodeNews, joined, type News } from './news.ts';
+import { decodeNews, encodeNews, joined, MAX_VERSION, type News } from './news.ts';
 
 /** A transport of wake-ups between processes. It logs its own failures. */
 export interface WakeTransport {
+  /** The most characters of a message. */
+  readonly maxMessageLength: number;
   /** Sends to every listening process in one round trip. Rejects on failure, at the latest after some seconds. */
   send(messages: string[]): Promise<void>;
   /** Returns whether it can send and receive, as far as known without a request. */
@@ -22,8 +24,6 @@ const GATHER_MS = 1;
 const MAX_GATHERED = 10_000;
 /** UTF-16 units of entries that wait for a silent server. Others are dropped; the readers of their Threads read them. */
 const MAX_GATHERED_NEWS = 1024 * 1024;
-/** PostgreSQL accepts fewer than 8,000 bytes in a notification. */
-const MAX_MESSAGE_LENGTH = 7_900;
 const CLOSE_WITHIN_MS = 500;
 
 /**
@@ -60,7 +60,8 @@ export class GatheringBus implements LiveBus {
   }
 
   private gather(threadId: string, version: number, news: News | undefined): void {
-    const size = (news?.events.length ?? 0) - (this.gathered.get(threadId)?.news?.events.length ?? 0);
+    this.gatheredNews -= this.gathered.get(threadId)?.news?.events.length ?? 0;
+    const size = news?.events.length ?? 0;
     const fits = this.gatheredNews + size <= MAX_GATHERED_NEWS;
     this.gathered.set(threadId, { version, news: fits ? news : undefined });
     if (fits) this.gatheredNews += size;
@@ -99,7 +100,7 @@ export class GatheringBus implements LiveBus {
   }
 
   private async sendGathered(): Promise<void> {
-    const messages = encode(this.sender, this.gathered);
+    const messages = encode(this.sender, this.gathered, this.transport.maxMessageLength);
     const { size } = this.gathered;
     this.gathered = new Map();
     this.gatheredNews = 0;
@@ -117,6 +118,7 @@ export class GatheringBus implements LiveBus {
     if (sender === this.sender) return;
     for (const wake of wakes) {
       const [, threadId, version] = WAKE.exec(wake) ?? [];
+      if (Number(version) > MAX_VERSION) continue;
       const entries = threadId === undefined ? decodeNews(wake) : null;
       if (entries !== null) this.wake(entries.threadId, entries.news.version, entries.news);
       if (threadId === undefined) continue;
@@ -146,15 +148,15 @@ interface Gathered {
   news: News | undefined;
 }
 
-/** Puts the entries of a Thread before its wake-up, which finds them delivered. Older releases read only the wake-up. */
-function encode(sender: string, gathered: ReadonlyMap<string, Gathered>): string[] {
+/** Puts the entries of a Thread before its wake-up, which then causes no read. Older releases understand only the wake-up. */
+function encode(sender: string, gathered: ReadonlyMap<string, Gathered>, maxLength: number): string[] {
   const messages: string[] = [];
   let message = sender;
   for (const [threadId, { version, news }] of gathered) {
     const wake = ` ${threadId}:${version}`;
     const whole = news === undefined ? wake : ` ${encodeNews(threadId, news)}${wake}`;
-    const added = sender.length + whole.length > MAX_MESSAGE_LENGTH ? wake : whole;
-    if (message.length + added.length > MAX_MESSAGE_LENGTH) {
+    const added = sender.length + whole.length > maxLength ? wake : whole;
+    if (message.length + added.length > maxLength) {
       messages.push(message);
       message = sender;
     }

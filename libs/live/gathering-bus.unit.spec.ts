@@ -7,6 +7,7 @@ const T2 = '01ARZ3NDEKTSV4RRFFQ69G5FA2';
 
 /** A transport whose round trips last until `answer`. */
 class Line implements WakeTransport {
+  readonly maxMessageLength = 7_900;
   readonly sent: string[][] = [];
   private answers: (() => void)[] = [];
 

@@ -63,8 +63,8 @@ export class LiveHub {
   }
 
   /**
-   * Expects a reader of the Thread: keeps its wake-ups from now on, so that a page read after this call can be the first one of the
-   * reader. Returns how to end that, once the reader is open or does not come.
+   * Keeps the wake-ups of the Thread for a reader that will open, so that a page read after this call can be its first one. Returns
+   * a function that ends this. Call it once the reader is open or will not come.
    */
   expectReader(threadId: string): () => void {
     return this.threadOf(threadId).expectReader();
@@ -109,7 +109,11 @@ export class LiveHub {
       const moved = await this.options.store.readMovedThreads(known, ANSWER_TIMEOUT_MS);
       if (this.isUnavailable) this.options.logger.info('database available again; streams continue');
       this.isUnavailable = false;
-      for (const { threadId, version } of moved) this.threads.get(threadId)?.movedTo(version);
+      for (const { threadId, version } of moved) {
+        const thread = this.threads.get(threadId);
+        if (version !== null && version < known.get(threadId)!) thread?.movedBack(version);
+        else thread?.movedTo(version);
+      }
       for (const thread of this.threads.values()) thread.retry();
     } catch (error) {
       this.failed(error);

@@ -45,7 +45,7 @@ async function happen(threadId: string, commands: Command[], onCommit: (commit: 
 function follow(threadId: string) {
   const reader = { entries: [] as LogEntry[], ended: null as ReaderEnd | null };
   hub.open({
-    ...{ threadId, afterEventId: '', knownUpTo: 0, untilIdle: false },
+    ...{ threadId, afterEventId: '', untilIdle: false },
     deliver: (frames) => {
       const lines = frames.toString().split('\n').slice(0, -1);
       reader.entries.push(...lines.map((line) => JSON.parse(line) as LogEntry));

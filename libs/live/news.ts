@@ -20,6 +20,9 @@ export interface News {
   readonly events: string;
 }
 
+/** The highest version of a stream, whose column is an `integer`. */
+export const MAX_VERSION = 2 ** 31 - 1;
+
 /** UTF-16 units of `events`. Larger entries are read. */
 const MAX_LENGTH = 8 * 1024;
 
@@ -28,8 +31,9 @@ export function newsOf({ before, after, events }: Pick<Commit, 'before' | 'after
   const texts: string[] = [];
   for (const event of events) {
     if (!event.public && event.type !== 'tool.confirmation_decided') continue;
-    if (isLargeJson(event.data)) return undefined;
-    texts.push(JSON.stringify(withoutResult(event), inOrderOfJsonb));
+    const shown = withoutResult(event);
+    if (isLargeJson(shown)) return undefined;
+    texts.push(JSON.stringify(shown, inOrderOfJsonb));
   }
   const idle = !('runs' in after.state) || after.state.runs.length === 0;
   const ends = { fromVersion: before.version, version: after.version, eventId: after.lastEventId ?? '', idle };
@@ -76,7 +80,7 @@ export function encodeNews(threadId: string, { version, fromVersion, eventId, id
 /** Returns the Thread and its entries; null if the text has another form. */
 export function decodeNews(text: string): { threadId: string; news: News } | null {
   const [, threadId, version, fromVersion, eventId, idle, events] = NEWS.exec(text) ?? [];
-  if (threadId === undefined) return null;
+  if (threadId === undefined || Number(version) > MAX_VERSION) return null;
   const news = {
     fromVersion: Number(fromVersion),
     version: Number(version),
@@ -95,7 +99,7 @@ const EVENTS = z.array(
   z.looseObject({ threadId: z.string(), version: z.int(), id: z.string(), type: z.string(), data: z.looseObject({}) }),
 );
 
-/** Returns the entries as a page of the Thread's log; null if they are no entries of it. */
+/** Returns the entries as a page of the Thread's log; null if they are no entries of it, or not of these versions. */
 export function pageOf(threadId: string, news: News, render: RenderEntry): FramedPage | null {
   let json: unknown;
   try {
@@ -104,7 +108,9 @@ export function pageOf(threadId: string, news: News, render: RenderEntry): Frame
     return null;
   }
   const events = EVENTS.safeParse(json);
-  if (!events.success || events.data.some((event) => event.threadId !== threadId)) return null;
-  const { version, eventId, idle } = news;
+  const { fromVersion, version, eventId, idle } = news;
+  const isOfNews = (event: { threadId: string; version: number }): boolean =>
+    event.threadId === threadId && event.version > fromVersion && event.version <= version;
+  if (!events.success || !events.data.every(isOfNews)) return null;
   return framePage({ events: json as StoredEvent[], end: { version, eventId, idle } }, render);
 }

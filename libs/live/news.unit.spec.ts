@@ -81,6 +81,12 @@ test.each([
   ['text that is not JSON', '{'],
   ['events of another Thread', JSON.stringify({ ...delta(1), threadId: 'other' })],
   ['values that are no events', '1'],
+  ['an event of another version', JSON.stringify(delta(2))],
 ])('%s makes no page', (_, events) => {
   expect(pageOf(T, { ...commit(delta(1))!, events }, render)).toBeNull();
+});
+
+test('a version that no stream can have is no news', () => {
+  const text = encodeNews(T, { ...commit(delta(1))!, version: 2 ** 31 });
+  expect(decodeNews(text)).toBeNull();
 });

@@ -83,7 +83,7 @@ export class OpenThread {
   /** The version up to which all live readers have every public event, unless a read is due or in progress. */
   covered = 0;
   private readonly readings = new Set<Reading>();
-  /** The highest version of any wake-up or read. A reader may join only with everything up to it. */
+  /** The highest version of any wake-up or read. If a joining reader has less, the Thread is read on. */
   private seen = 0;
   /** Pages of the last wake-ups, while a reader is behind. */
   private kept: FollowingPage[] = [];
@@ -129,7 +129,10 @@ export class OpenThread {
     if (this.readings.size === 0 && this.behind === 0) this.reads.released(this);
   }
 
-  /** Delivers the news if the version is new, or reads on if they do not follow. A wrong version only costs a read. */
+  /**
+   * Delivers the news if the version is new, or reads on after a gap. A version that is not stored yet, or never, costs a read at the
+   * next poll, which corrects it (`movedBack`).
+   */
   wake(version: number, news?: FollowingPage): void {
     if (version <= this.covered) return;
     this.seen = Math.max(this.seen, version);
@@ -148,6 +151,14 @@ export class OpenThread {
   movedTo(version: number | null): void {
     if (version !== null) return this.wake(version);
     for (const reading of this.readings) this.end(reading, 'thread_gone');
+  }
+
+  /** Applies a stored version below the one that was known, after a false wake-up or a fail-over that lost commits. */
+  movedBack(version: number): void {
+    this.covered = version;
+    this.seen = version;
+    this.kept = [];
+    if (this.live().length > 0) void this.readOn();
   }
 
   /** Retries failed reads, because the database is available again. */
@@ -187,9 +198,9 @@ export class OpenThread {
     const reached = this.giveKept(reading, version);
     const isBehind = reached < this.seen;
     this.seen = Math.max(this.seen, reached);
-    if (isBehind) void this.readOn();
-    // Its pages do not show how far other readers are.
-    else if (this.readings.size === 1) this.covered = Math.max(this.covered, reached);
+    if (isBehind) return void this.readOn();
+    const live = this.live();
+    if (live.length > 0) this.covered = Math.max(this.covered, Math.min(...live.map((other) => other.version)));
   }
 
   /** Gives the reader the kept pages that follow the version. Returns the version that it has then. */

@@ -306,3 +306,40 @@ it('reads again for a joining reader after a wake-up during its last page', asyn
   await settled();
   expect(answers).toHaveLength(1);
 });
+
+it('reads on after a version that was never stored, once the stored one is known', async () => {
+  const answers: ((page: FramedPage) => void)[] = [];
+  const thread = new OpenThread('T', {
+    readPage: () => new Promise((resolve) => answers.push(resolve)),
+    failed: () => undefined,
+    released: () => undefined,
+  });
+  let delivered = '';
+  const deliver = (frames: Buffer): boolean => ((delivered += frames.toString()), true);
+  const end = { version: 1, eventId: idOf(1), idle: false };
+  thread.add({ threadId: 'T', afterEventId: '', untilIdle: false, deliver, end: () => undefined }, framed([], end));
+  await settled();
+  thread.wake(1_000_000, {
+    fromVersion: 1,
+    version: 1_000_000,
+    page: () => framed([], { ...end, version: 1_000_000 }),
+  });
+  thread.wake(2);
+  expect([thread.covered, answers.length]).toEqual([1_000_000, 0]);
+  thread.movedBack(2);
+  answers.shift()!(framed([{ id: idOf(2), version: 2 }], { ...end, version: 2, eventId: idOf(2) }));
+  await settled();
+  expect([thread.covered, delivered]).toEqual([2, `${idOf(2)}\n`]);
+});
+
+it('covers what two readers have that joined together', async () => {
+  const thread = new OpenThread('T', {
+    readPage: () => Promise.reject(new Error('no read is needed')),
+    failed: () => undefined,
+    released: () => undefined,
+  });
+  const reader = { threadId: 'T', afterEventId: '', untilIdle: false, deliver: () => true, end: () => undefined };
+  for (let i = 0; i < 2; i++) thread.add(reader, framed([], { version: 4, eventId: idOf(4), idle: false }));
+  await settled();
+  expect(thread.covered).toBe(4);
+});

@@ -22,6 +22,8 @@ const MAX_BACK_OFF_MS = 1_000;
  * of the server share one lock. That was measured to cut appends to a quarter.
  */
 export class PostgresWakes implements WakeTransport {
+  /** PostgreSQL accepts fewer than 8,000 bytes in a notification. */
+  readonly maxMessageLength = 7_900;
   private readonly closing = new AbortController();
   private readonly running: Promise<void>;
   /** Null while no connection listens. */

@@ -14,6 +14,8 @@ const OPTIONS = { ...FAIL_FAST, retryStrategy: retryEvery(1_000), autoResubscrib
  * forwards messages from one node to all.
  */
 export class RedisWakes implements WakeTransport {
+  /** Holds the largest entries of some Threads. Redis itself allows far more. */
+  readonly maxMessageLength = 64 * 1024;
   private readonly publisher: Redis;
   private readonly subscriber: Redis;
   private readonly heartbeat: NodeJS.Timeout;

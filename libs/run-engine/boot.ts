@@ -9,12 +9,12 @@ import {
   type ToolPolicy,
 } from '#agents';
 import { findLiveRun, type LiveRun, type ThreadState } from '#domain';
-import type { EarlierUsage, ThreadStore } from '#event-store';
+import type { EarlierUsage, SmallTranscript, ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
 import { pauseIfLong, untilAborted, type Logger } from '#platform';
 import type { TaskPool } from '#task-pool';
 import { measure, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
-import type { Claim, TranscriptAtClaim } from './claim.ts';
+import type { Claim } from './claim.ts';
 import { asHarnessError } from './model-step.ts';
 import { NOTHING_EARLIER } from './next-action.ts';
 import { RunExecution } from './run-execution.ts';
@@ -63,22 +63,22 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
   const run = liveRun(state, runId);
   if (state.lifecycle === 'none' || run === undefined)
     throw new Error('The claimed Run is missing from the state of its Thread.');
+  const early = claim.takeTranscript();
+  // Starts before anything that can wait.
+  let hasWaited = false;
+  setImmediate(() => (hasWaited = true));
   const { manifest, harness } = await readAgent(parts, claim, state.agentId, run.agentVersion);
   const userId = summaries.thread?.user_id ?? '';
   const about = { agentId: state.agentId, threadId, runId, attempt: claim.attempt };
   const runTask = tasks.runnerFor(state.organizationId);
   const openHold = () => room.openHold();
   const context = { ...about, userId, manifest, runTask, openHold, signal: claim.signal };
-  let hasWaited = false;
-  const nextTurn = setImmediate(() => (hasWaited = true));
   // Lists of tools need memory too, so they come before the transcript, which may take all of the organization's memory.
   const tools = await untilAborted(harness.tools(context), claim.signal).catch((error: unknown) => {
     throw asHarnessError(error);
   });
-  clearImmediate(nextTurn);
-  const early = claim.takeTranscript();
-  // The Thread may have been deleted while its tools were listed. Then the transcript is read again, and is empty.
-  const events = await readTranscript(store, claim, room, hasWaited ? undefined : early);
+  // After waiting, for tools or memory, the transcript is read again, because the Thread may have been deleted meanwhile.
+  const events = await readTranscript(store, claim, room, () => (hasWaited ? null : early));
   // A Thread with a Run has a message. This one was deleted after the claim, and a model must not be called without messages.
   if (events.length === 0) claim.stop('gone');
   claim.signal.throwIfAborted();
@@ -108,12 +108,12 @@ async function readTranscript(
   store: ThreadStore,
   claim: Claim,
   room: RunRoom,
-  early: TranscriptAtClaim | undefined,
+  early: () => SmallTranscript | null,
 ): Promise<VersionedEvent[]> {
   const { threadId } = claim.job;
-  const size = early?.size ?? (await claim.read(() => store.measureTranscript(threadId, TRANSCRIPT_BOUNDS)));
+  const size = early()?.size ?? (await claim.read(() => store.measureTranscript(threadId, TRANSCRIPT_BOUNDS)));
   await room.reserve(size.bytes, claim.signal);
-  const events = early?.events ?? (await claim.read(() => store.readTranscript(threadId, TRANSCRIPT_BOUNDS, size)));
+  const events = early()?.events ?? (await claim.read(() => store.readTranscript(threadId, TRANSCRIPT_BOUNDS, size)));
   return events as VersionedEvent[];
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findLiveRun, openStepAfter, type Command, type RecordedFact, type ThreadState } from '#domain';
-import type { CommandHandler, Fence, LoadedThread, RunJob, ThreadStore, ThreadWithTranscript } from '#event-store';
+import type { CommandHandler, Fence, LoadedThread, RunJob, SmallTranscript, ThreadStore } from '#event-store';
 import type { FileChanges, FileRefusal, FileStore, FolderChanges, PreparedFile } from '#files';
 import { isDatabaseUnavailable, untilAborted, type Logger } from '#platform';
 import { metrics } from './metrics.ts';
@@ -53,10 +53,8 @@ export interface ClaimedRunOf {
   /** The earliest end of the lease, by `performance.now()`. */
   leaseUntil: number;
   /** The transcript at the claim, if it was read with the Thread. */
-  transcript?: TranscriptAtClaim | undefined;
+  transcript?: SmallTranscript | null | undefined;
 }
-
-export type TranscriptAtClaim = Pick<ThreadWithTranscript, 'size' | 'events'>;
 
 const UNAVAILABLE_PAUSE_MS = 50;
 /**
@@ -85,7 +83,7 @@ export class Claim {
   private openStep: number | undefined;
   private hasBooted = false;
   private startTimer: NodeJS.Timeout | undefined;
-  private transcript: TranscriptAtClaim | undefined;
+  private transcript: SmallTranscript | null | undefined;
 
   constructor(
     private readonly parts: ClaimParts,
@@ -130,9 +128,9 @@ export class Claim {
   }
 
   /** Returns the transcript that was read with the claim, and forgets it, so that it does not stay in memory. */
-  takeTranscript(): TranscriptAtClaim | undefined {
-    const { transcript } = this;
-    this.transcript = undefined;
+  takeTranscript(): SmallTranscript | null {
+    const { transcript = null } = this;
+    this.transcript = null;
     return transcript;
   }
 

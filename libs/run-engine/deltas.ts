@@ -8,8 +8,8 @@ export interface Delta {
 }
 
 /**
- * The first deltas are stored at the end of the turn in which they arrive, later ones every 50 ms or 2 KiB
- * (docs/spec/decisions.md#log). Without the turn, an answer that arrives whole would be stored in two appends.
+ * The first deltas are stored at the end of the event-loop turn in which they arrive, later ones every 50 ms or 2 KiB
+ * (docs/spec/decisions.md#log). If they were stored immediately, an answer that arrives whole would take two appends.
  */
 const EVERY_MS = 50;
 /** Also the largest delta. Text gathered during a slow append is split, so that readers' frames stay small. */

@@ -100,13 +100,13 @@ export class RunEngine {
     }
     const { thread, events } = result;
     // After a conflict, the claim was made on a newer version.
-    const transcript = thread.version - events.length === from?.version ? loaded : undefined;
+    const transcript = thread.version - events.length === from?.version ? loaded?.small : null;
     return new Claim(this.options, {
       job,
       attempt: run.attempt,
       thread,
       leaseUntil,
-      transcript: transcript ?? undefined,
+      transcript,
     });
   }
 

@@ -35,7 +35,7 @@ export interface EmbeddedPostgresOptions {
 export interface EmbeddedPostgres {
   /** The URL of the database `spool` with the role of processes. The role has no rights until `migrateInstallation`. */
   url: string;
-  /** The same database and role over a Unix socket, which is faster; null if the server has none. */
+  /** The URL of the same database and role over a Unix socket, which saves the work of TCP; null if the server has none. */
   socketUrl: string | null;
   /** The URL of the same database with its superuser, the owner of the tables. */
   ownerUrl: string;

@@ -39,6 +39,8 @@ export class StatementGroup implements Submittable {
   private readonly rows: QueryResultRow[][] = [[]];
   /** The statements of this group, in order. */
   private members: Prepared[] = [];
+  /** The first error of a parser. */
+  private unreadable: Error | null = null;
   /** Statements that PostgreSQL describes in this group, in order. */
   private readonly undescribed: Prepared[] = [];
 
@@ -82,11 +84,16 @@ export class StatementGroup implements Submittable {
 
   handleDataRow({ fields }: { fields: TextRow }): void {
     const { columns } = this.members[this.rows.length - 1]!;
-    const entries = columns.map(({ name, parse }, i) => {
-      const value = fields[i] ?? null;
-      return [name, value === null ? null : parse(value)] as const;
-    });
-    this.rows.at(-1)!.push(Object.fromEntries(entries));
+    try {
+      const entries = columns.map(({ name, parse }, i) => {
+        const value = fields[i] ?? null;
+        return [name, value === null ? null : parse(value)] as const;
+      });
+      this.rows.at(-1)!.push(Object.fromEntries(entries));
+    } catch (error) {
+      // pg calls this from the socket's listener, where an error would end the process.
+      this.unreadable ??= error as Error;
+    }
   }
 
   handleCommandComplete(): void {
@@ -99,7 +106,7 @@ export class StatementGroup implements Submittable {
   }
 
   handleReadyForQuery(): void {
-    this.callback(null, this.rows.slice(0, -1));
+    this.callback(this.unreadable, this.rows.slice(0, -1));
   }
 }
 

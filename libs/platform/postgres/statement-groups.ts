@@ -18,8 +18,8 @@ const MAX_MEMBER_SIZE = MAX_SIZE / 4;
 /**
  * The result of a statement in a group: its rows, or why it has none.
  *
- * - `alone`: it has no effect. It is too large, or a member failed. Sent alone, it shows which.
- * - `unknown`: the connection was lost after sending.
+ * - `alone`: it had no effect and must be sent alone, because groups are off, it is too large, or a member of its group failed.
+ * - `unknown`: it was sent, and no response arrived in time.
  */
 export type GroupResult = QueryResultRow[] | 'alone' | 'unknown';
 
@@ -30,16 +30,20 @@ interface Member {
   size: number;
   /** Until when its caller waits, by the monotonic performance.now(). */
   until: number;
+  isSent: boolean;
   resolve: (result: GroupResult) => void;
   reject: (error: Error) => void;
 }
+
+/** A group that takes longer no longer occupies a lane, so that one slow statement or dead connection does not stop the others. */
+const STALLED_MS = 1_000;
 
 /**
  * Sends the statements of one process in groups (docs/adr/0038). A statement is sent immediately if fewer than `lanes` groups are in
  * flight. Otherwise it gathers with others until the first of these is answered.
  */
 export class StatementGroups {
-  private waiting: Member[] = [];
+  private readonly waiting = new Set<Member>();
   private inFlight = 0;
 
   constructor(
@@ -48,37 +52,58 @@ export class StatementGroups {
   ) {}
 
   /**
-   * Sends a statement that waits for no row that another transaction has locked. Members are in the order of `order`, so that
-   * groups of two processes that share a lock cannot deadlock. Waits `timeoutMs`. Throws DatabaseUnavailable if nothing was sent.
+   * Sends a statement, which must not wait for locked rows. Members are sorted by `order`, so that groups of two processes that
+   * need the same locks cannot deadlock. Waits `timeoutMs`, also if the other members wait longer. Throws DatabaseUnavailable if nothing was
+   * sent.
    */
   async send(order: string, statement: GroupedStatement, timeoutMs = Infinity): Promise<GroupResult> {
     const size = statement.values.reduce((sum, value) => sum + (value?.length ?? 0), 0);
     if (this.options.lanes === 0 || size > MAX_MEMBER_SIZE) return 'alone';
-    return new Promise((resolve, reject) => {
-      this.waiting.push({ order, statement, size, until: performance.now() + timeoutMs, resolve, reject });
+    let timer: NodeJS.Timeout | undefined;
+    const result = new Promise<GroupResult>((resolve, reject) => {
+      const until = performance.now() + timeoutMs;
+      const member: Member = { order, statement, size, until, isSent: false, resolve, reject };
+      this.waiting.add(member);
+      if (timeoutMs < Infinity) timer = setTimeout(() => this.giveUp(member), timeoutMs);
       this.fillLanes();
     });
+    return result.finally(() => clearTimeout(timer));
+  }
+
+  private giveUp(member: Member): void {
+    this.waiting.delete(member);
+    if (member.isSent) member.resolve('unknown');
+    else member.reject(new DatabaseUnavailable(new Error('timed out waiting for earlier statements')));
   }
 
   private fillLanes(): void {
-    while (this.inFlight < this.options.lanes && this.waiting.length > 0) {
+    while (this.inFlight < this.options.lanes && this.inFlight < this.waiting.size) {
       this.inFlight++;
-      void this.sendNext().finally(() => {
+      let isCounted = true;
+      const leaveLane = (): void => {
+        if (!isCounted) return;
+        isCounted = false;
         this.inFlight--;
         this.fillLanes();
+      };
+      const stalled = setTimeout(leaveLane, STALLED_MS);
+      void this.sendNext().finally(() => {
+        clearTimeout(stalled);
+        leaveLane();
       });
     }
   }
 
   private async sendNext(): Promise<void> {
-    const members = this.takeNext();
-    if (members.length === 0) return;
     let client: PoolClient;
     try {
       client = await this.pool.connect().catch(rethrowUnavailable);
     } catch (error) {
-      return members.forEach(({ reject }) => reject(error as Error));
+      return this.takeNext().forEach(({ reject }) => reject(error as Error));
     }
+    // Those that came while the pool was busy are taken too.
+    const members = this.takeNext();
+    if (members.length === 0) return client.release();
     try {
       const statements = members.map(({ statement }) => statement);
       const rows = await sendGroup(client, statements, timeoutOf(members));
@@ -94,23 +119,20 @@ export class StatementGroups {
   /** Takes the first that fit into one group. */
   private takeNext(): Member[] {
     const members: Member[] = [];
-    const now = performance.now();
     let size = 0;
-    let taken = 0;
     for (const member of this.waiting) {
       size += member.size;
       if (members.length === this.options.members || size > MAX_SIZE) break;
-      taken++;
-      if (member.until > now) members.push(member);
-      else member.reject(new DatabaseUnavailable(new Error('timed out waiting for earlier statements')));
+      member.isSent = true;
+      members.push(member);
     }
-    this.waiting = this.waiting.slice(taken);
-    return members.sort((a, b) => (a.order < b.order ? -1 : 1));
+    for (const member of members) this.waiting.delete(member);
+    return members.sort((a, b) => (a.order === b.order ? 0 : a.order < b.order ? -1 : 1));
   }
 }
 
-/** A group waits as long as its least patient member. After that, each member is on its own. */
+/** A group waits as long as its most patient member. The others give up before. */
 function timeoutOf(members: readonly Member[]): number | undefined {
-  const until = Math.min(...members.map((member) => member.until));
+  const until = Math.max(...members.map((member) => member.until));
   return until === Infinity ? undefined : Math.max(1, Math.ceil(until - performance.now()));
 }
