@@ -308,20 +308,6 @@ describe('a reader whose first page was read before', () => {
     pages.stop();
     await untilCaughtUp(reader);
   });
-
-  it('finds what was appended with a lost wake-up', async () => {
-    hub.close();
-    hub = new LiveHub({ store, bus: deafBus, render, logger });
-    const threadId = await newThread();
-    const runId = await startRun(threadId);
-    const reached = hub.expectReader(threadId);
-    const { page } = (await store.findThreadWithLog(threadId, { after: '', maxEvents: 200 }))!;
-    await record(threadId, runId, 'between');
-    const reader = new TestReader(threadId, '', false, hub, page);
-    reached();
-    await poll();
-    await untilCaughtUp(reader);
-  });
 });
 
 it('finds entries of lost wake-ups with one poll query for all Threads', async () => {

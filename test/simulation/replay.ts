@@ -223,8 +223,10 @@ const CONTROL = /^(begin|commit|rollback|listen)/;
 const MEASURES = ['read-transcript-bytes', 'load-with-transcript'];
 
 /** Returns a row without `bytes`, because the model does not know the size of what PostgreSQL stores (run-memory.int.spec.ts). */
-function withoutSize({ bytes: _, ...row }: Row): Row {
-  return row;
+function withoutSize({ bytes: _, small, ...row }: Row): Row {
+  if (small === undefined || small === null) return row;
+  const { size, ...more } = small as { size: Row };
+  return { ...row, small: { ...more, size: withoutSize(size) } };
 }
 const NOTHING = { rows: [], rowCount: null } as unknown as QueryResult<Row>;
 

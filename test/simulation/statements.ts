@@ -24,8 +24,8 @@ const NAMED: Record<string, Execute> = {
   'load-with-transcript': (tables, [threadId]) => {
     const events = readTranscript(tables, threadId as string).toReversed();
     const hasStops = readStoppedTexts(tables, threadId as string).length > 0;
-    const size = { bytes: 0, hasStops, transcript: hasStops ? null : events };
-    return loadThread(tables, threadId as string).map((row) => ({ ...row, ...size }));
+    const small = { size: { bytes: 0, hasStops }, events: hasStops ? null : events };
+    return loadThread(tables, threadId as string).map((row) => ({ ...row, small }));
   },
   'find-appended': (tables, [threadId, version, id]) => {
     const events = tables.streams.get(threadId as string)?.events ?? [];
