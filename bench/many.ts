@@ -45,7 +45,12 @@ async function startSeeded(services: Services, threads: number, defer: Defer, pr
     const startedAt = performance.now();
     const { agentIds, personId } = await seedManyThreads(pool, { threads });
     const seconds = (performance.now() - startedAt) / 1_000;
-    process.stderr.write(`many: ${threads} Threads made in ${seconds.toFixed(0)} s\n`);
+    const { rows } = await pool.query<{ events: number; bytes: number }>(
+      `select reltuples as events, pg_database_size(current_database())::float8 as bytes from pg_class where relname = 'events'`,
+    );
+    const { events, bytes } = rows[0]!;
+    const size = `${events} events, ${(bytes / events).toFixed(0)} bytes each with all indices and other tables`;
+    process.stderr.write(`many: ${threads} Threads made in ${seconds.toFixed(0)} s: ${size}\n`);
     const { token } = await new AccessStore(pool).mintToken({ kind: 'person', personId, name: 'bench' });
     const [agentId = ''] = agentIds;
     const installed = { databaseUrl, redisUrl, queueName: services.newName(), agentId, tokens: [token] };

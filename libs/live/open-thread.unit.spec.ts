@@ -343,3 +343,20 @@ it('covers what two readers have that joined together', async () => {
   await settled();
   expect(thread.covered).toBe(4);
 });
+
+it('ends a reader whose Thread was deleted between its first page and its start', async () => {
+  const ends: ReaderEnd[] = [];
+  const reads = { readPage: async () => null, failed: () => undefined, released: () => undefined };
+  const thread = new OpenThread('T', reads);
+  const reached = thread.expectReader();
+  // The wake-up of a deletion has a higher version and no entries.
+  thread.wake(5);
+  const reader = { threadId: 'T', afterEventId: '', untilIdle: false, deliver: () => true };
+  thread.add(
+    { ...reader, end: (reason) => ends.push(reason) },
+    framed([], { version: 4, eventId: idOf(4), idle: false }),
+  );
+  reached();
+  await settled();
+  expect(ends).toEqual(['thread_gone']);
+});
