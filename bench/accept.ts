@@ -6,7 +6,7 @@ import { PLAIN_SCHEMA } from './floor/plain-store.ts';
 import { readAppends } from './recorded-run.ts';
 import { createOneThread, install, POOL_SIZE, sideOf, startApi, startFloor, startLoad } from './spool.ts';
 
-const TARGET = { atLeast: 0.5 };
+const TARGET = { atLeast: 0.9 };
 const CONNECTIONS = 32;
 
 /**
