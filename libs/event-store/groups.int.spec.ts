@@ -136,6 +136,25 @@ test('a member whose caller stops waiting affects no other, and is not known to 
   expect(await transactionsOf(others)).toBe(1);
 });
 
+test('an append does not wait for a group if another lane is free', async () => {
+  const twoLanes = new ThreadStore(on.pool, { lanes: 2 });
+  const locked = await creation();
+  await on.admin.query('begin');
+  await on.admin.query(`insert into streams values ($1, 1, 'held', now(), '{}')`, [locked.after.threadId]);
+  // Without this timer, the first group never leaves its lane before it is answered.
+  const { setTimeout } = globalThis;
+  jest
+    .spyOn(globalThis, 'setTimeout')
+    .mockImplementation((run: () => void, ms?: number) => setTimeout(ms === 1_000 ? () => {} : run, ms));
+  const waits = twoLanes.append(locked);
+  await blockedBackends(on.admin, 1);
+  // Sooner than the database ends the statement of the first group.
+  expect(await twoLanes.append(await pieces(), 10_000)).toEqual({ outcome: 'appended' });
+  jest.restoreAllMocks();
+  await on.admin.query('rollback');
+  expect(await waits).toEqual({ outcome: 'appended' });
+});
+
 test('a group that waits does not stop the next one for long', async () => {
   const locked = await creation();
   await on.admin.query('begin');

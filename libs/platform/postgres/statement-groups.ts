@@ -45,6 +45,8 @@ const STALLED_MS = 1_000;
 export class StatementGroups {
   private readonly waiting = new Set<Member>();
   private inFlight = 0;
+  /** Groups that wait for a connection, and have no members yet. */
+  private connecting = 0;
 
   constructor(
     private readonly pool: Pool,
@@ -53,8 +55,8 @@ export class StatementGroups {
 
   /**
    * Sends a statement, which must not wait for locked rows. Members are sorted by `order`, so that groups of two processes that
-   * need the same locks cannot deadlock. Waits `timeoutMs`, also if the other members wait longer. Throws DatabaseUnavailable if nothing was
-   * sent.
+   * need the same locks cannot deadlock. Waits `timeoutMs`, also if the other members wait longer. Throws DatabaseUnavailable
+   * if nothing was sent.
    */
   async send(order: string, statement: GroupedStatement, timeoutMs = Infinity): Promise<GroupResult> {
     const size = statement.values.reduce((sum, value) => sum + (value?.length ?? 0), 0);
@@ -77,8 +79,9 @@ export class StatementGroups {
   }
 
   private fillLanes(): void {
-    while (this.inFlight < this.options.lanes && this.inFlight < this.waiting.size) {
+    while (this.inFlight < this.options.lanes && this.connecting < this.waiting.size) {
       this.inFlight++;
+      this.connecting++;
       let isCounted = true;
       const leaveLane = (): void => {
         if (!isCounted) return;
@@ -98,7 +101,9 @@ export class StatementGroups {
     let client: PoolClient;
     try {
       client = await this.pool.connect().catch(rethrowUnavailable);
+      this.connecting--;
     } catch (error) {
+      this.connecting--;
       return this.takeNext().forEach(({ reject }) => reject(error as Error));
     }
     // Those that came while the pool was busy are taken too.
