@@ -5,7 +5,7 @@ import { createTestDatabase, seedManyThreads, type ManyThreads, type TestDatabas
 import { ThreadReader } from '#threads';
 import { Extensions } from './extensions.ts';
 import type { ApiRequest } from './http/caller.ts';
-import { SummaryReader, type ThreadsWanted } from './queries/summary-reader.ts';
+import { SummaryReader, type ListedThread, type ThreadsWanted } from './queries/summary-reader.ts';
 
 // With many rows, Thread lists must use index look-ups. Forces generic plans, because PostgreSQL may choose them.
 
@@ -105,7 +105,7 @@ describe.each(Object.keys(owners) as (keyof typeof owners)[])(
     test('looks up the Runs of Threads in order if there are many Runs', async () => {
       const scans = await scansBy({}, false);
       expect(scans.filter((name) => name !== 'run_summaries').toSorted()).toEqual(
-        [...candidates, 'run_summaries_pkey', inOrder].toSorted(),
+        [...candidates, 'run_summaries_pkey', inOrder, 'run_summaries_pkey', inOrder].toSorted(),
       );
     });
 
@@ -118,19 +118,43 @@ describe.each(Object.keys(owners) as (keyof typeof owners)[])(
         ['thread_summaries_by_reference'],
       ],
     ])('looks up the Runs of the Threads of %s', async (_, wanted, indexes) => {
-      expect((await scansBy(wanted)).toSorted()).toEqual(['run_summaries_pkey', ...indexes]);
+      const scans = ['run_summaries_pkey', ...indexes, 'run_summaries_pkey', ...indexes];
+      expect((await scansBy(wanted)).toSorted()).toEqual(scans.toSorted());
       expect((await scansBy({ ...wanted, maxRunBytes: 1_000 })).toSorted()).toEqual(
-        ['run_summaries_pkey', ...sizesAndRuns, ...indexes].toSorted(),
+        [...scans, ...sizesAndRuns].toSorted(),
       );
     });
 
     test('looks up the newest Run of each Thread of a page', async () => {
       expect((await scansBy({ runStatuses: undefined, maxRunBytes: 1_000 })).toSorted()).toEqual(
-        [...sizesAndRuns, inOrder].toSorted(),
+        [...sizesAndRuns, inOrder, inOrder].toSorted(),
       );
     });
   },
 );
+
+test('the pages of a list with many Agents are in order and complete', async () => {
+  const [owner, { agentIds }] = [owners.person(), seeded];
+  const [newest, sameTime] = agentIds;
+  await database.pool.query(`update thread_summaries set updated_at = '2030-01-01' where agent_id = $1`, [newest]);
+  await database.pool.query(
+    `update thread_summaries set updated_at = date_trunc('day', updated_at) where agent_id = $1`,
+    [sameTime],
+  );
+  const { rows } = await database.pool.query<{ thread_id: string }>(
+    'select thread_id from thread_summaries where not archived order by updated_at desc, thread_id desc limit 500',
+  );
+  for (const limit of [1, 39, 100]) {
+    const read: ListedThread['thread'][] = [];
+    while (read.length < 500) {
+      const last = read.at(-1);
+      const after = last === undefined ? null : { updatedAt: last.updated_at, threadId: last.thread_id };
+      const wanted = { ...all, owner, agentIds, after, limit };
+      read.push(...(await new SummaryReader(database.pool).listThreads(wanted)).threads.map(({ thread }) => thread));
+    }
+    expect(read.slice(0, 500).map(({ thread_id }) => thread_id)).toEqual(rows.map(({ thread_id }) => thread_id));
+  }
+});
 
 test.each(Object.keys(owners) as (keyof typeof owners)[])(
   'the Agents of a %s are looked up one by one',

@@ -66,7 +66,7 @@ export function listStatement(
     conditions.push(`and (${RUN_STATUS}) = any (${statuses})`);
     text = text.replaceAll(':run_statuses', () => statuses);
   }
-  text = text.replace(':filters', () => conditions.join(' '));
+  text = text.replaceAll(':filters', () => conditions.join(' '));
   if (maxRunBytes !== null) {
     name += ' withRun';
     const page = text;
