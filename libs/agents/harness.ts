@@ -1,4 +1,11 @@
-import { RUN_ERRORS, type AssistantMessage, type RunErrorCode, type TokenUsage, type ToolCompleted } from '#domain';
+import {
+  RUN_ERRORS,
+  type AssistantMessage,
+  type FailureCause,
+  type RunErrorCode,
+  type TokenUsage,
+  type ToolCompleted,
+} from '#domain';
 import type { ByteHold } from '#platform';
 import type { RunTask } from '#task-pool';
 import type { AgentManifest } from './manifest.ts';
@@ -145,6 +152,8 @@ export interface ToolResult {
   isError: boolean;
   /** Files of the Thread that the model is shown with the text, if it takes their type. */
   fileIds?: string[];
+  /** Why the call failed; stored for operators. */
+  cause?: FailureCause;
 }
 
 /** A file as an agent sees it. */
@@ -200,14 +209,14 @@ export class NoRoom extends Error {
   }
 }
 
-/** A failure with a code of the Run error catalogue. Callers only see the code; `cause` is for the log. */
+/** A failure with a code of the Run error catalogue. `report` is stored for operators, `cause` is for the log. */
 export class HarnessError extends Error {
   override name = 'HarnessError';
 
   constructor(
     readonly code: RunErrorCode,
     /** `retryAfterMs`: the delay that the provider asked for. `usage`: the known usage of an answer that was cut. */
-    readonly more: { retryAfterMs?: number; cause?: unknown; usage?: TokenUsage } = {},
+    readonly more: { retryAfterMs?: number; cause?: unknown; report?: FailureCause; usage?: TokenUsage } = {},
   ) {
     super(RUN_ERRORS[code].message, { cause: more.cause });
   }

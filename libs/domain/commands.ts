@@ -11,6 +11,7 @@ import type {
   TimeLimit,
 } from './events.ts';
 import { EVENT_TYPES, type EventTypesWith } from './event-types.ts';
+import type { FailureCause } from './failure-cause.ts';
 import type { RunError } from './run-errors.ts';
 
 /** A command to a Thread. The caller supplies the ids of new objects, and passes the time to `decide`. */
@@ -74,9 +75,17 @@ export type WorkerCommand =
   | (Claimed & { type: 'record'; facts: RecordedFact[] })
   | (Claimed & { type: 'wait_for_decisions'; requests: { requestId: string; toolCallId: string }[] })
   | (Claimed & { type: 'complete_run'; finalOutput: FinalOutput | null })
-  | (Claimed & { type: 'fail_run'; error: RunError; jitter: number; retryAfterMs?: number } & OpenStep)
+  | (Claimed & FailRun & OpenStep)
   /** `delayMs`: how long the Run then waits before it is enqueued. Default: 0. */
   | (Claimed & { type: 'hand_over_run'; delayMs?: number } & OpenStep);
+
+interface FailRun {
+  type: 'fail_run';
+  error: RunError;
+  jitter: number;
+  retryAfterMs?: number;
+  cause?: FailureCause | undefined;
+}
 
 export interface Claimed {
   runId: string;
@@ -103,7 +112,7 @@ export type RecordedFact = Pick<Extract<ThreadEvent, { type: EventTypesWith<'isR
 /** Commands of the background loops and of operators. */
 export type ServiceCommand =
   /** The lease of this attempt has expired. The append checks this again by the database clock. */
-  | (Claimed & { type: 'reclaim_run'; jitter: number } & OpenStep)
+  | (Claimed & { type: 'reclaim_run'; jitter: number; cause?: FailureCause } & OpenStep)
   | { type: 'expire_run'; runId: string; limit: TimeLimit; dispatch: number; attempt: number }
   | { type: 'terminate_thread' };
 

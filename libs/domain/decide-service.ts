@@ -18,7 +18,8 @@ export function decideService(command: ServiceCommand, state: ThreadState, now: 
   if (command.type === 'reclaim_run') {
     const claimed = run.status === 'booting' || run.status === 'running';
     if (!claimed || run.attempt !== command.attempt) return reject('stale_attempt');
-    return loseClaim(run, { failure: null, jitter: command.jitter }, 'lease_expired', now);
+    const { jitter, cause } = command;
+    return loseClaim(run, { failure: null, jitter, cause }, 'lease_expired', now);
   }
   // The Run may have moved since the reaper saw that the limit was due. Then the limit no longer applies.
   if (run.dispatch !== command.dispatch || run.attempt !== command.attempt) return reject('stale_attempt');

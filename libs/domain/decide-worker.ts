@@ -1,5 +1,6 @@
 import type { WorkerCommand } from './commands.ts';
-import type { RequeueReason, ThreadEvent } from './events.ts';
+import type { EventOf, RequeueReason, ThreadEvent } from './events.ts';
+import type { FailureCause } from './failure-cause.ts';
 import { endRun, workerEvent } from './make-events.ts';
 import { reject, type Rejection } from './rejection.ts';
 import { decideRetry, type Loss } from './retry-policy.ts';
@@ -16,10 +17,11 @@ export function decideWorker(command: WorkerCommand, state: ThreadState, now: st
     return [workerEvent('run.started', { first: run.startedAt === null }, command)];
   }
   if (command.type === 'fail_run') {
-    const { error, jitter, retryAfterMs = 0 } = command;
-    return loseClaim(run, { failure: error, jitter, retryAfterMs }, 'retryable_failure', now);
+    const { error, jitter, retryAfterMs = 0, cause } = command;
+    return loseClaim(run, { failure: error, jitter, retryAfterMs, cause }, 'retryable_failure', now);
   }
-  if (command.type === 'hand_over_run') return [requeue(run, 'handed_over', run.losses, command.delayMs ?? 0)];
+  if (command.type === 'hand_over_run')
+    return [requeue(run, { reason: 'handed_over', losses: run.losses, delayMs: command.delayMs ?? 0 })];
   if (run.status !== 'running') return reject('illegal_transition');
   switch (command.type) {
     case 'record':
@@ -54,17 +56,18 @@ function claimRun({ runId, dispatch, holder }: ClaimRun, current: LiveRun | unde
 /** Ends a claim after an expired lease or a failure. The retry policy decides whether the Run is requeued or fails. */
 export function loseClaim(
   run: ClaimedRun,
-  loss: Pick<Loss, 'failure' | 'jitter' | 'retryAfterMs'>,
+  { cause, ...loss }: Pick<Loss, 'failure' | 'jitter' | 'retryAfterMs'> & { cause?: FailureCause | undefined },
   reason: RequeueReason,
   now: string,
 ): ThreadEvent[] {
   const losses = run.losses + 1;
   const retry = decideRetry({ ...loss, losses, maxLosses: run.limits.maxLosses });
-  if (retry.kind === 'retry') return [requeue(run, reason, losses, retry.delayMs)];
-  return [endRun(run, 'run.failed', { error: retry.error }, now, run.attempt)];
+  const caused = cause === undefined ? {} : { cause };
+  if (retry.kind === 'retry') return [requeue(run, { reason, losses, delayMs: retry.delayMs, ...caused })];
+  return [endRun(run, 'run.failed', { error: retry.error, ...caused }, now, run.attempt)];
 }
 
-function requeue(run: ClaimedRun, reason: RequeueReason, losses: number, delayMs: number): ThreadEvent {
+function requeue(run: ClaimedRun, data: Omit<EventOf<'run.requeued'>['data'], 'dispatch'>): ThreadEvent {
   const claim = { runId: run.id, attempt: run.attempt };
-  return workerEvent('run.requeued', { dispatch: run.dispatch + 1, reason, losses, delayMs }, claim);
+  return workerEvent('run.requeued', { dispatch: run.dispatch + 1, ...data }, claim);
 }

@@ -148,6 +148,16 @@ describe('losses', () => {
       .then(requeued('A', { dispatch: 3, reason: 'retryable_failure', losses: 2, delayMs: 2_000 }, 2), RESCHEDULING);
   });
 
+  test('the cause is stored with the requeue, and with the end of the Run', () => {
+    const cause = { source: 'worker', name: 'w-1' } as const;
+    given(...RUNNING)
+      .when({ ...command.reclaim('A'), cause } as Command)
+      .then(requeued('A', { losses: 1, cause }), RESCHEDULING);
+    given(...lostTwice)
+      .when({ ...command.fail('A', busy, 3), cause } as Command)
+      .then(event('run.failed', { error: busy, durationMs: 60_000, cause }, 'A', 3), entered('IDLE', 'A'));
+  });
+
   test('the third loss fails the Run, with the failure or with worker_lost', () => {
     given(...lostTwice)
       .when(command.fail('A', busy, 3))

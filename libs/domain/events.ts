@@ -1,3 +1,4 @@
+import type { FailureCause } from './failure-cause.ts';
 import type { RunError } from './run-errors.ts';
 
 /** An event of a Thread, in the past tense. Stored shapes never change (docs/adr/0001): a change is a new schema version. */
@@ -16,7 +17,7 @@ export type ThreadEvent =
   | Fact<'run.resumed', { dispatch: number }>
   | Fact<'run.requeued', RunRequeued>
   | Fact<'run.completed', { finalOutput: FinalOutput | null; durationMs: number | null }>
-  | Fact<'run.failed', { error: RunError; durationMs: number | null }>
+  | Fact<'run.failed', { error: RunError; durationMs: number | null } & Caused>
   | Fact<'run.cancelled', { by: string | null; durationMs: number | null }>
   | Fact<'run.expired', { limit: TimeLimit; durationMs: number | null }>
   | Fact<'assistant.text_added', TextDelta>
@@ -117,7 +118,12 @@ export interface NamedFile {
 
 export type RequeueReason = 'lease_expired' | 'retryable_failure' | 'handed_over';
 
-interface RunRequeued {
+/** `cause`: for operators; omitted if it is not known, and by earlier releases. */
+interface Caused {
+  cause?: FailureCause;
+}
+
+interface RunRequeued extends Caused {
   dispatch: number;
   reason: RequeueReason;
   losses: number;
@@ -171,6 +177,8 @@ export interface ToolCompleted {
   durationMs: number | null;
   /** Images of the Thread that the model gets with the result; omitted if there are none. */
   fileIds?: string[];
+  /** Why the tool server failed, for operators; omitted if it answered, and by earlier releases. */
+  cause?: FailureCause;
 }
 
 /** The canonical answer of a completed Run. Citation markup is removed and counted. */

@@ -3,6 +3,7 @@ import { command } from './decider.testing.ts';
 import { decide } from './decide.ts';
 import { EVENT_TYPES } from './event-types.ts';
 import type { StoredEvent, ThreadEventType } from './events.ts';
+import type { FailureCause } from './failure-cause.ts';
 import { incrementUlid } from './ids.ts';
 import { showEvent } from './log-entry.ts';
 import { isRejection } from './rejection.ts';
@@ -85,6 +86,15 @@ export const LATER_TYPES: readonly ThreadEventType[] = ['thread.title_set'];
 
 const MADE = { name: 'sum.csv', kind: 'artifact' } as const;
 
+const ANSWERED_503: FailureCause = {
+  ...{ source: 'provider', name: 'api.example', status: 503, type: 'overloaded_error', code: 'overloaded' },
+  ...{ requestId: 'req_1', message: 'The server is overloaded.', waitedMs: 120 },
+};
+const TOOL_FAILED: FailureCause = {
+  ...{ source: 'tool_server', name: 'files', exitCode: 1, signal: 'SIGKILL', message: 'The program ended.' },
+};
+const WORKER_LOST: FailureCause = { source: 'worker', name: 'worker-1', step: 'Look it up' };
+
 /** A Thread whose events have the optional fields. Events of releases that did not know them lack them (docs/adr/0001). */
 const ADDITIONS: Command[][] = [
   [
@@ -130,6 +140,23 @@ const ADDITIONS: Command[][] = [
     { type: 'detach_file', fileId: '01F'.padEnd(26, '0'), name: 'a.pdf', kind: 'attachment' },
     { type: 'delete_file', fileId: '01F'.padEnd(26, '1'), ...MADE },
   ],
+  [command.claim(A, 2), command.start(A, 2)],
+  [
+    {
+      type: 'record',
+      runId: A,
+      attempt: 2,
+      facts: [
+        {
+          type: 'tool.completed',
+          data: { ...done, toolCallId: 'call 2', outcome: 'error', durationMs: 7, cause: TOOL_FAILED },
+        },
+      ],
+    },
+    { ...command.fail(A, runError('provider_unavailable'), 2), cause: ANSWERED_503 } as Command,
+  ],
+  [command.claim(A, 3), { ...command.reclaim(A, 3), cause: WORKER_LOST } as Command],
+  [command.claim(A, 4), { ...command.fail(A, runError('provider_auth'), 4), cause: ANSWERED_503 } as Command],
 ];
 
 /** The optional fields of each type. */
@@ -139,9 +166,11 @@ const OPTIONAL_FIELDS = {
   'assistant.thinking_added': ['step'],
   'file.changed': ['name', 'kind', 'action'],
   'files.updated': ['name', 'kind'],
+  'run.failed': ['cause'],
+  'run.requeued': ['cause'],
   'thread.created': ['externalRef'],
   'thread.status_entered': ['voidedStepId'],
-  'tool.completed': ['fileIds'],
+  'tool.completed': ['fileIds', 'cause'],
   'usage.recorded': ['cachedInputTokens'],
 } satisfies Partial<Record<ThreadEventType, string[]>>;
 

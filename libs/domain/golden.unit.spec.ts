@@ -225,6 +225,8 @@ const ADDED: Record<(typeof ADDED_TO)[number], string> = {
   'files.updated': '06039386cf495b3c',
   'thread.created': '5ac0347c9293d147',
   'thread.status_entered': 'e49f0544f9abf318',
-  'tool.completed': '5f9289ecb88899f3',
+  'run.failed': '37117dc0fec516dd',
+  'run.requeued': '5cdafa2e3dfd0923',
+  'tool.completed': 'cc407ce209dad38d',
   'usage.recorded': '3b637102d951027c',
 };

@@ -5,6 +5,7 @@ export * from './decide.ts';
 export * from './event-types.ts';
 export * from './events.ts';
 export * from './evolve.ts';
+export * from './failure-cause.ts';
 export * from './folder-path.ts';
 export * from './ids.ts';
 export * from './log-entry.ts';

@@ -1,3 +1,5 @@
+import type { FailureCause } from './failure-cause.ts';
+
 /**
  * The closed catalogue of Run failures (docs/spec/decisions.md#run-errors). Callers see `message`: never a stack trace,
  * path, host or secret. `remedy` is for docs/run-errors.md, and a test keeps both equal.
@@ -48,7 +50,7 @@ export const RUN_ERRORS = {
     message: 'A tool server cannot be used as the agent configures it.',
     retryable: false,
     remedy:
-      'Check its command, URL and credential in the manifest, and ALLOWED_PRIVATE_ADDRESSES. The worker logs the cause with the run id.',
+      'Check its command, URL and credential in the manifest, and ALLOWED_PRIVATE_ADDRESSES. `spool run show` has the cause.',
   },
   step_limit_reached: {
     message: 'The Run reached the agent’s step limit.',
@@ -73,7 +75,7 @@ export const RUN_ERRORS = {
   harness_crashed: {
     message: 'The agent’s harness ended unexpectedly.',
     retryable: true,
-    remedy: 'Retry the Run; if it fails again, look for the run id in the worker’s log.',
+    remedy: 'Retry the Run; if it fails again, see its cause (`spool run show`).',
   },
   output_too_large: {
     message: 'The Run produced more output than can be stored.',
@@ -93,11 +95,17 @@ export const RUN_ERRORS = {
   internal: {
     message: 'The Run failed because of an internal error.',
     retryable: false,
-    remedy: 'Look for the run id in the worker’s log.',
+    remedy: 'See its cause (`spool run show`), and look for the run id in the worker’s log.',
   },
 } as const satisfies Record<string, { message: string; retryable: boolean; remedy: string }>;
 
 export type RunErrorCode = keyof typeof RUN_ERRORS;
+
+/** Returns the error of an attempt. Its message also has the provider's HTTP status, and nothing else of the cause. */
+export function failedBy(code: RunErrorCode, cause: FailureCause | undefined): RunError {
+  const hasAnswered = code === 'provider_unavailable' && cause?.source === 'provider' && cause.status !== undefined;
+  return runError(code, hasAnswered ? { message: `The model provider answered ${cause.status}.` } : {});
+}
 
 /** The failure of a Run, as `RunSummary.error` shows it. */
 export interface RunError {

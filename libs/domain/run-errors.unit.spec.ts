@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { RUN_ERRORS, runError, type RunErrorCode } from './run-errors.ts';
+import { failedBy, RUN_ERRORS, runError, type RunErrorCode } from './run-errors.ts';
 
 const DOCUMENT = join(import.meta.dirname, '../../docs/run-errors.md');
 
@@ -23,6 +23,16 @@ test('docs/run-errors.md has the errors of the catalogue in its order', () => {
     return [`\`${code}\``, message, retryable ? 'yes' : 'no', remedy];
   });
   expect(rows).toEqual(catalogue);
+});
+
+test('the message of a failure has the status of the provider, and nothing else of the cause', () => {
+  const cause = { source: 'provider', name: 'api.example', status: 503, message: 'Too busy' } as const;
+  const { status: _, ...unanswered } = cause;
+  const error = runError('provider_unavailable');
+  expect(failedBy('provider_unavailable', cause)).toEqual({ ...error, message: 'The model provider answered 503.' });
+  expect(failedBy('provider_unavailable', unanswered)).toEqual(error);
+  expect(failedBy('provider_auth', cause)).toEqual(runError('provider_auth'));
+  expect(failedBy('internal', undefined)).toEqual(runError('internal'));
 });
 
 // The catalogue of docs/spec/decisions.md#run-errors.

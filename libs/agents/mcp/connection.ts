@@ -110,8 +110,12 @@ export class McpConnection {
     // Limits the lifetime of a process, however often it is used.
     if (this.stdio !== null) this.age = setTimeout(() => this.markUnusable(), this.parts.maxAgeMs).unref();
     await this.client.connect(transport, { timeout: timeoutMs }).catch((error: unknown) => {
-      throw this.stdio === null ? error : explainEnd(error, this.stdio.ending, this.target.secrets);
+      throw this.explained(error);
     });
+  }
+
+  private explained(error: unknown): unknown {
+    return this.stdio === null ? error : explainEnd(error, this.stdio.ending, this.target.secrets);
   }
 
   /** Returns the server's tools, at most the first 1,000 or those of the first 2 MiB. */
@@ -288,7 +292,7 @@ export class McpConnection {
   }
 
   private endOf(error: unknown, signal: AbortSignal, giveUp: () => void): unknown {
-    const failure = this.closed === null ? failureOf(error) : new CallFailed(this.closed, error);
+    const failure = this.closed === null ? failureOf(error) : new CallFailed(this.closed, this.explained(error));
     if (signal.aborted || failure.kind === 'timeout') {
       // Sends the cancellation before any other request.
       giveUp();

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import { findFreePort } from '#platform';
 import { measureTurns } from '#testing';
-import { callTool, closeAll, contextOf, listening, openServers } from './mcp-servers.testing.ts';
+import { callTool, closeAll, contextOf, listening, openServers, failedCall } from './mcp-servers.testing.ts';
 
 // Real: servers that send more than anyone asked for, over both transports.
 
 const SCRIPT = join(import.meta.dirname, 'flooding-server.testing.mjs');
 const DONE = { text: 'done', isError: false };
-const LOST = { text: expect.stringMatching(/^The outcome is unknown/) as string, isError: true };
-const TOO_LARGE = { text: expect.stringMatching(/sent too much/) as string, isError: true };
+const LOST = failedCall('lost', /^The outcome is unknown/);
+const TOO_LARGE = failedCall('too_large', /sent too much/);
 const UNREADABLE = {
   text: expect.stringMatching(/^(\[a part that cannot be read\]\n){1000}\[\d+ more parts were left out/) as string,
   isError: false,

@@ -85,11 +85,11 @@ function hideInMessage(message: string, secrets: readonly string[]): string {
 export function hideInError(error: unknown, secrets: readonly string[], depth = 0): Error {
   // Its message would list each part that does not fit, which may be tens of megabytes.
   if (hasIssues(error)) return new Error('The server’s answer does not match the protocol.');
-  const { name, message, code, cause } = (types.isNativeError(error) ? error : new Error(String(error))) as Error & {
-    code?: unknown;
-  };
+  const { name, message, code, exit, cause } = (
+    types.isNativeError(error) ? error : new Error(String(error))
+  ) as Error & { code?: unknown; exit?: unknown };
   const more = cause === undefined || depth > 4 ? {} : { cause: hideInError(cause, secrets, depth + 1) };
-  return Object.assign(new Error(hideInMessage(message, secrets), more), { name, code });
+  return Object.assign(new Error(hideInMessage(message, secrets), more), { name, code, ...(exit ? { exit } : {}) });
 }
 
 /** Whether it is what a schema says of a value that does not fit. */

@@ -15,6 +15,7 @@ import {
   oddServer,
   openServers,
   type Saved,
+  failedCall,
 } from './mcp-servers.testing.ts';
 
 const LOST = /^The outcome is unknown/;
@@ -117,7 +118,7 @@ describe('a call over HTTP', () => {
   it('has an unknown outcome when the server dies, and the next one finds the new server', async () => {
     const { server, entries, again } = await odd();
     const tools = await openServers().servers.tools(contextOf([server]));
-    expect(await callTool(tools, 'web__crash')).toEqual({ text: expect.stringMatching(LOST) as string, isError: true });
+    expect(await callTool(tools, 'web__crash')).toEqual(failedCall('lost', LOST));
     await again();
     expect((await callTool(tools, 'web__meta')).isError).toBe(false);
     expect(entries('call').map(({ name }) => name)).toEqual(['crash', 'meta']);
@@ -126,10 +127,7 @@ describe('a call over HTTP', () => {
   it('has an unknown outcome when its answer ends without a result', async () => {
     const { server } = shared;
     const tools = await openServers().servers.tools(contextOf([server]));
-    expect(await callTool(tools, 'web__cut_off')).toEqual({
-      text: expect.stringMatching(LOST) as string,
-      isError: true,
-    });
+    expect(await callTool(tools, 'web__cut_off')).toEqual(failedCall('lost', LOST));
   });
 
   it('is sent again when the server has lost the session, for it has not begun it', async () => {
@@ -167,14 +165,14 @@ describe('a call over HTTP', () => {
     const kept = held;
     expect(kept).toBeGreaterThan(0);
     const text = 'The tool’s result could not be read: too much is being read at once. The call may have taken effect.';
-    expect(await callTool(tools, 'web__large', {}, { openHold })).toEqual({ text, isError: true });
+    expect(await callTool(tools, 'web__large', {}, { openHold })).toEqual(failedCall('no_room', text));
     expect(most).toBeGreaterThan(20 * 1024 ** 2);
     await eventually(() => held <= kept, { what: 'the room of the message is given back' });
     expect((await callTool(tools, 'web__meta', {}, { openHold })).isError).toBe(false);
     const makeRoom = (bytes: number): never => {
       throw new NoRoom(bytes);
     };
-    expect(await callTool(tools, 'web__meta', {}, { openHold, makeRoom })).toEqual({ text, isError: true });
+    expect(await callTool(tools, 'web__meta', {}, { openHold, makeRoom })).toEqual(failedCall('no_room', text));
     await servers.close();
     expect(held).toBe(0);
   });
@@ -188,10 +186,12 @@ describe('a call over HTTP', () => {
     const watch = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 5);
     const result = await callTool(tools, 'web__huge');
     clearInterval(watch);
-    expect(result).toEqual({
-      text: 'The tool server sent too much: a result of more than 16 MiB, or too many parts or messages.',
-      isError: true,
-    });
+    expect(result).toEqual(
+      failedCall(
+        'too_large',
+        /^The tool server sent too much: a result of more than 16 MiB, or too many parts or messages\.$/,
+      ),
+    );
     expect(most - before.rss).toBeLessThan(128 * 1024 * 1024);
     expect((await callTool(tools, 'web__meta')).isError).toBe(false);
   });

@@ -1,3 +1,4 @@
+import type { FailureKind } from './call-failed.ts';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
@@ -196,3 +197,10 @@ export function isRunning(pid: number): boolean {
 
 export const childrenOf = (pid: number): string[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
+
+/** Returns what a call that failed in this way is expected to return: `text` exactly or as a pattern, and its cause. */
+export function failedCall(type: FailureKind, text: string | RegExp, more: object = {}): object {
+  const cause = expect.objectContaining({ source: 'tool_server', type, ...more }) as object;
+  const matching: unknown = typeof text === 'string' ? text : expect.stringMatching(text);
+  return { text: matching, isError: true, cause };
+}

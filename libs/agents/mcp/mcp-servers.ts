@@ -8,6 +8,7 @@ import { isMisconfigured } from './misconfigured.ts';
 import { hideInError, hideInSlices } from './hide-secrets.ts';
 import { describeTools, type ServerTool } from './describe-tools.ts';
 import { readResult, resultBytes } from './read-result.ts';
+import { serverReport } from './server-report.ts';
 import { readyServer, type ReadyServer, type ToolServer } from './tool-server.ts';
 import type { ToolSandbox } from './sandbox.ts';
 import { ListTooLarge, NoToolList, type ToolListing } from './tool-list.ts';
@@ -97,7 +98,7 @@ export class McpServers {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof NoRoom) throw error;
-      if (server.required) throw unavailable(error);
+      if (server.required) throw unavailable(server, error);
       this.avoided.set(key, performance.now() + this.avoidMs);
       logger.warn({ err: error, ...about }, 'optional tool server left out');
       return [];
@@ -149,7 +150,7 @@ export class McpServers {
         return await readResult(result, target.secrets, context);
       } catch (error) {
         signal.throwIfAborted();
-        if (error instanceof ServerUnavailable) throw unavailable(error);
+        if (error instanceof ServerUnavailable) throw unavailable(target.server, error);
         const about = { threadId, runId, attempt };
         if (error instanceof NoRoom) return this.failed(target, new CallFailed('no_room', error), about);
         if (!(error instanceof CallFailed)) throw error;
@@ -161,12 +162,12 @@ export class McpServers {
   }
 
   private failed({ server, secrets }: ReadyServer, error: CallFailed, about: object): ToolResult {
-    const cause = hideInError(error.cause, secrets);
+    const cause = hideInError(error.cause ?? error, secrets);
     this.options.logger.warn({ err: cause, ...about, toolServer: server.name, kind: error.kind }, 'tool call failed');
-    if (error.kind === 'not_sent') throw unavailable(cause);
+    if (error.kind === 'not_sent') throw unavailable(server, cause);
     const text =
       error.kind === 'refused' ? cause.message.slice(0, MAX_REFUSAL) : FAILURES[error.kind](server.timeoutMs);
-    return { text, isError: true };
+    return { text, isError: true, cause: serverReport(server.name, cause, error.kind) };
   }
 }
 
@@ -195,7 +196,7 @@ const FAILURES: Record<Exclude<FailureKind, 'refused' | 'not_sent'>, (timeoutMs:
   invalid: () => 'The tool server’s response is invalid. The call may have taken effect.',
 };
 
-function unavailable(cause: unknown): HarnessError {
+function unavailable({ name }: ToolServer, cause: unknown): HarnessError {
   const code = isMisconfigured(cause) ? 'tool_server_misconfigured' : 'tool_server_unavailable';
-  return new HarnessError(code, { cause });
+  return new HarnessError(code, { cause, report: serverReport(name, cause) });
 }

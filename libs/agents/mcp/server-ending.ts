@@ -15,6 +15,15 @@ export interface Ending {
 /** The program of a tool server ended, or did not answer in time. Its message has no secrets. */
 class ServerEnded extends Error {
   override name = 'ServerEnded';
+
+  constructor(
+    message: string,
+    /** Null if the program still runs. */
+    readonly exit: Ending['exit'],
+    cause: unknown,
+  ) {
+    super(message, { cause });
+  }
 }
 
 const MAX_LINES = 3;
@@ -55,7 +64,7 @@ export function explainEnd(error: unknown, { exit, broken, lastLines }: Ending, 
     ...(broken === null ? [] : [hideSecrets(broken.message, secrets)]),
     ...(shown === '' ? [] : [`Its last lines on standard error: ${shown}`]),
   ];
-  return new ServerEnded(parts.join(' '), { cause: error });
+  return new ServerEnded(parts.join(' '), exit, error);
 }
 
 function how(exit: Ending['exit'], broken: Error | null): string {

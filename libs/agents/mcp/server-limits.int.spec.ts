@@ -1,6 +1,14 @@
 import { existsSync } from 'node:fs';
 import { eventually } from '#testing';
-import { callTool, closeAll, contextOf, oddServer, openServers, testSandbox } from './mcp-servers.testing.ts';
+import {
+  callTool,
+  closeAll,
+  contextOf,
+  oddServer,
+  openServers,
+  testSandbox,
+  failedCall,
+} from './mcp-servers.testing.ts';
 import { memoryOf, readProcesses, treeOf } from './process-tree.ts';
 import { CpuCount, watchServer, type ServerLimitExceeded } from './server-watch.ts';
 import { signalServer, startServer, type ServerProcess } from './server-process.ts';
@@ -121,10 +129,12 @@ it('ends a server beyond its limits, and tells the call, which is not repeated',
   const { servers, log } = openServers({ sandbox: testSandbox({ memoryBytes: 500 * MEBIBYTE }) });
   const tools = await servers.tools(contextOf([input]));
   const result = await callTool(tools, 'odd__grow', { megabytes: 300 });
-  expect(result).toEqual({
-    text: 'The tool server used too much memory or CPU time and was ended. The call may have taken effect.',
-    isError: true,
-  });
+  expect(result).toEqual(
+    failedCall(
+      'over_limit',
+      /^The tool server used too much memory or CPU time and was ended\. The call may have taken effect\.$/,
+    ),
+  );
   expect(entries('call')).toHaveLength(1);
   await eventually(() => processes().length === 0, { what: 'all of it has ended' });
   expect(log()).toContain('tool server killed');

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { findFreePort } from '#platform';
 import { eventually } from '#testing';
-import { callTool, closeAll, contextOf, listening, oddServer, openServers } from './mcp-servers.testing.ts';
+import { callTool, closeAll, contextOf, listening, oddServer, openServers, failedCall } from './mcp-servers.testing.ts';
 
 // Real: a process that speaks the protocol as no SDK does.
 
@@ -32,7 +32,7 @@ describe.each(['stdio', 'http', 'events'])('a server that is sloppy over %s', (m
     const text = 'the useful part\n[a part that cannot be read, video]';
     expect(await callTool(tools, 'odd__good')).toEqual({ text, isError: false });
     expect(await callTool(tools, 'odd__none')).toEqual({ text: '', isError: false });
-    const refused = { text: 'MCP error -32603: it has no code', isError: true };
+    const refused = failedCall('refused', 'MCP error -32603: it has no code', { code: '-32603' });
     expect(await callTool(tools, 'odd__no_code')).toEqual(refused);
     expect(entries('call').map(({ name }) => name)).toEqual(['good', 'none', 'no_code']);
   });
@@ -60,7 +60,9 @@ describe.each(['http', 'events'])('an error of the protocol over %s', (mode) => 
       ['refuse_500', -32603],
     ] as const) {
       const text = `MCP error ${code}: not with ${name.slice(-3)}`;
-      expect(await callTool(tools, `odd__${name}`)).toEqual({ text, isError: true });
+      expect(await callTool(tools, `odd__${name}`)).toEqual(
+        failedCall('refused', text, { status: Number(name.slice(-3)) }),
+      );
     }
     expect(entries('call')).toHaveLength(3);
     // By the protocol a session is over after 404, so the last call had another.

@@ -16,6 +16,7 @@ import {
   sharedFolder,
   startServers,
   type Saved,
+  failedCall,
 } from './mcp-servers.testing.ts';
 
 const everything = { name: 'everything', command: process.execPath, args: [EVERYTHING, 'stdio'] };
@@ -272,7 +273,7 @@ describe('a server process', () => {
     await eventually(() => log().includes('A secret on standard error: ***'), { what: 'its standard error is logged' });
     expect(await callTool(tools, 'odd__fail')).toEqual({ text: 'It failed with ***.', isError: true });
     const refused = await callTool(tools, 'odd__refuse');
-    expect(refused).toEqual({ text: expect.stringMatching(/\*\*\* is no y{100}/) as string, isError: true });
+    expect(refused).toEqual(failedCall('refused', /\*\*\* is no y{100}/));
     expect(refused.text.length).toBeLessThanOrEqual(2_048);
     expect(log()).not.toContain('a-long-secret');
   });
@@ -297,7 +298,7 @@ describe('a call', () => {
   it('has an unknown outcome when the server dies, and is not repeated; the next one finds a new server', async () => {
     const { input, entries } = oddServer();
     const tools = await openServers().servers.tools(contextOf([input]));
-    expect(await callTool(tools, 'odd__crash')).toEqual({ text: expect.stringMatching(LOST) as string, isError: true });
+    expect(await callTool(tools, 'odd__crash')).toEqual(failedCall('lost', LOST, { exitCode: 1 }));
     expect((await callTool(tools, 'odd__meta')).isError).toBe(false);
     expect(entries('call').map(({ name }) => name)).toEqual(['crash', 'meta']);
     expect(entries('start')).toHaveLength(2);
@@ -327,10 +328,7 @@ describe('a call', () => {
     const { input, entries } = oddServer({ timeoutMs: 100 });
     const tools = await openServers().servers.tools(contextOf([input]));
     const result = await callTool(tools, 'odd__hang');
-    expect(result).toEqual({
-      text: expect.stringMatching(/^The tool did not answer within 0\.1 s/) as string,
-      isError: true,
-    });
+    expect(result).toEqual(failedCall('timeout', /^The tool did not answer within 0\.1 s/));
     await eventually(() => entries('cancelled')[0], { what: 'the server knows' });
   });
 
@@ -349,7 +347,7 @@ describe('a call', () => {
   it('answers what is no result with an error', async () => {
     const tools = await servers.tools(contextOf([shared.input]));
     const result = await callTool(tools, 'odd__nonsense');
-    expect(result).toEqual({ text: expect.stringMatching(/response is invalid/) as string, isError: true });
+    expect(result).toEqual(failedCall('invalid', /response is invalid/));
   });
 
   it('leaves sounds and binary resources as files, and quotes the others', async () => {
@@ -380,14 +378,14 @@ describe('a call', () => {
     const kept = held;
     expect(kept).toBeGreaterThan(0);
     const text = 'The tool’s result could not be read: too much is being read at once. The call may have taken effect.';
-    expect(await callTool(tools, 'odd__large', {}, { openHold })).toEqual({ text, isError: true });
+    expect(await callTool(tools, 'odd__large', {}, { openHold })).toEqual(failedCall('no_room', text));
     expect(most).toBeGreaterThan(20 * 1024 ** 2);
     await eventually(() => held <= kept, { what: 'the room of the message is given back' });
     expect((await callTool(tools, 'odd__meta', {}, { openHold })).isError).toBe(false);
     const makeRoom = (bytes: number): never => {
       throw new NoRoom(bytes);
     };
-    expect(await callTool(tools, 'odd__meta', {}, { openHold, makeRoom })).toEqual({ text, isError: true });
+    expect(await callTool(tools, 'odd__meta', {}, { openHold, makeRoom })).toEqual(failedCall('no_room', text));
     await servers.close();
     expect(held).toBe(0);
   });
@@ -401,10 +399,12 @@ describe('a call', () => {
     const watch = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 5);
     const result = await callTool(tools, 'odd__huge');
     clearInterval(watch);
-    expect(result).toEqual({
-      text: 'The tool server sent too much: a result of more than 16 MiB, or too many parts or messages.',
-      isError: true,
-    });
+    expect(result).toEqual(
+      failedCall(
+        'too_large',
+        /^The tool server sent too much: a result of more than 16 MiB, or too many parts or messages\.$/,
+      ),
+    );
     expect(most - before.rss).toBeLessThan(128 * 1024 * 1024);
     expect((await callTool(tools, 'odd__meta')).isError).toBe(false);
     expect(entries('start')).toHaveLength(2);

@@ -78,8 +78,8 @@ async function* modelStep(
   context: StepContext,
   { fetch, allowances, logger, onOddity, now, learned }: StepParts,
 ): AsyncGenerator<StepEvent> {
-  const { manifest, signal, tokensLeft } = context;
-  const { model } = manifest;
+  const { signal, tokensLeft } = context;
+  const { model } = context.manifest;
   if (model === undefined) throw new Error('The agent has no model.');
   signal.throwIfAborted();
   // Imported late: the providers' packages take 130 ms of CPU to load, and most processes never call a provider.
@@ -113,7 +113,7 @@ async function* modelStep(
     silenceMs: model.silenceMs,
   });
   const answer = new Answer({ maxTokens: tokensLeft, modelLimit: answerLimit(model), estimatedTokens });
-  const counted = countProviderCall(model.provider);
+  const [counted, calledAt] = [countProviderCall(model.provider), performance.now()];
   try {
     for await (const part of parts) {
       const event = answer.add(part);
@@ -126,7 +126,7 @@ async function* modelStep(
     yield { type: 'usage', ...usage };
   } catch (error) {
     signal.throwIfAborted();
-    const failure = providerError(error, { apiKey, now: now(), model });
+    const failure = providerError(error, { apiKey, now: now(), waitedMs: performance.now() - calledAt, model });
     counted(failure.code);
     throw failure;
   } finally {

@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import { APICallError } from '@ai-sdk/provider';
-import { BOUNDS, type RunErrorCode } from '#domain';
+import { BOUNDS, causeMessage, causeWord, type FailureCause, type RunErrorCode } from '#domain';
 import { BodyTooLarge } from '#platform';
 import { HarnessError } from '../harness.ts';
 import { MessageTooComplex } from '../json-shape.ts';
@@ -14,6 +14,7 @@ import { ProviderSilent, StreamCut } from './watched-stream.ts';
 const MAX_READ = BOUNDS.answers.errorText.value;
 const MAX_MESSAGE = 300;
 const MAX_URL = 200;
+const MAX_WORD = 100;
 
 /** What is known about a failed call. */
 interface Failure {
@@ -21,6 +22,9 @@ interface Failure {
   status: number | null;
   /** The provider's type, code and status if they are words, in lower case. */
   words: readonly string[];
+  /** The type and the code as the provider wrote them, or the code of the network. */
+  type?: string | undefined;
+  code?: string | undefined;
   /** Empty if there is none. */
   message: string;
 }
@@ -109,14 +113,16 @@ export interface FailureOf {
   apiKey: string | null;
   /** Milliseconds since 1970. */
   now: number;
+  /** How long the call took, milliseconds. */
+  waitedMs: number;
   model: ModelChoice;
 }
 
 /**
- * Returns the HarnessError for whatever a provider's call threw. Its `cause` has status, type, code and message, the URL if that
- * may be wrong, and never the request, the answer or the key. A HarnessError is returned unchanged.
+ * Returns the HarnessError for what a provider's call threw. Its `cause` and `report` have status, type, code and message, the URL
+ * if that may be wrong, and never the request, the answer or the key. A HarnessError is returned unchanged.
  */
-export function providerError(error: unknown, { apiKey, now, model }: FailureOf): HarnessError {
+export function providerError(error: unknown, { apiKey, now, waitedMs, model }: FailureOf): HarnessError {
   if (error instanceof HarnessError) return error;
   const tooLarge = tooLargeIn(error);
   if (tooLarge !== undefined) return new HarnessError('output_too_large', { cause: new Error(tooLarge.message) });
@@ -130,9 +136,39 @@ export function providerError(error: unknown, { apiKey, now, model }: FailureOf)
       ? retryAfterMs(headersOf(error), { now, byLimits: code === 'provider_rate_limited' })
       : undefined;
   const text = describe(failure, apiKey);
-  const cause = new Error(mayBeElsewhere(error, failure) ? withUrl(text, model, apiKey) : text);
-  return new HarnessError(code, { cause, ...(asked === undefined ? {} : { retryAfterMs: asked }) });
+  const isElsewhere = mayBeElsewhere(error, failure);
+  const cause = new Error(isElsewhere ? withUrl(text, model, apiKey) : text);
+  const message = isElsewhere ? cause.message : withoutKey(failure.message, apiKey);
+  const requestId = requestIdOf(headersOf(error));
+  const report = reportOf({ ...failure, message }, { apiKey, model, waitedMs, requestId });
+  return new HarnessError(code, { cause, report, ...(asked === undefined ? {} : { retryAfterMs: asked }) });
 }
+
+type Reported = Pick<FailureOf, 'apiKey' | 'model' | 'waitedMs'> & { requestId: string | undefined };
+
+/** Returns what is stored about the failure, without the key. */
+function reportOf(
+  { status, type, code, message }: Failure,
+  { apiKey, model, waitedMs, requestId }: Reported,
+): FailureCause {
+  const word = (text: string | undefined): string | undefined => text && causeWord(withoutKey(text, apiKey));
+  return {
+    source: 'provider',
+    name: word(new URL(baseUrlOf(model)).host) ?? '',
+    status: status ?? undefined,
+    type: word(type),
+    code: code === String(status) ? undefined : word(code),
+    requestId: word(requestId),
+    message: causeMessage(message) || undefined,
+    waitedMs: Math.round(waitedMs),
+  };
+}
+
+/** The headers by which providers name a request. */
+const REQUEST_IDS = ['x-request-id', 'request-id', 'x-amzn-requestid', 'apim-request-id', 'cf-ray'];
+
+const requestIdOf = (headers: Record<string, string>): string | undefined =>
+  REQUEST_IDS.map((name) => headers[name]).find((id) => id !== undefined && id !== '');
 
 /** Returns the error which says that an event of the answer is too large or has too many parts. */
 function tooLargeIn(error: unknown): Error | undefined {
@@ -143,22 +179,29 @@ function failureOf(error: unknown): Failure {
   const chain = causesOf(error);
   // By its name, because this harness does not depend on the outbound guard.
   const refused = chain.find(({ name }) => name === 'AddressRefused');
-  if (refused !== undefined) return { status: null, words: ['address_refused'], message: refused.message };
+  if (refused !== undefined)
+    return { status: null, words: ['address_refused'], type: refused.name, message: refused.message };
   const reported = reportedIn(error);
   if (reported !== undefined) return toldBy(reported);
   const unreadable = chain.find((cause) => cause instanceof UnreadableAnswer);
-  if (unreadable !== undefined) return { status: null, words: [UNREADABLE], message: unreadable.message };
+  if (unreadable !== undefined)
+    return { status: null, words: [UNREADABLE], type: unreadable.name, message: unreadable.message };
   if (APICallError.isInstance(error)) {
     const status = error.statusCode !== undefined && error.statusCode >= 300 ? error.statusCode : null;
     const told = toldBy(parsed(error.responseBody));
-    return { ...told, status, message: told.message || messageOf(chain) };
+    return { ...told, status, code: told.code ?? networkCodeOf(chain), message: told.message || messageOf(chain) };
   }
-  return { status: null, words: [], message: messageOf(chain) };
+  return { status: null, words: [], type: chain[0]?.name, code: networkCodeOf(chain), message: messageOf(chain) };
 }
 
-/** Returns the network code (`ECONNRESET`), and the message if it contains nothing of the answer. */
+/** Returns the network code, such as `ECONNRESET`. */
+function networkCodeOf(chain: readonly Error[]): string | undefined {
+  return chain.map((error) => (error as NodeJS.ErrnoException).code).find((one) => typeof one === 'string');
+}
+
+/** Returns the network code, and the message if it contains nothing of the answer. */
 function messageOf(chain: readonly Error[]): string {
-  const code = chain.map((error) => (error as NodeJS.ErrnoException).code).find((one) => typeof one === 'string');
+  const code = networkCodeOf(chain);
   const [first] = chain;
   const isHarmless = first instanceof ProviderSilent || first instanceof StreamCut || APICallError.isInstance(first);
   const text = isHarmless ? first.message : (first?.name ?? 'unknown');
@@ -190,8 +233,10 @@ function toldBy(body: unknown): Failure {
   };
   const message = first(['error', 'message', 'detail'], textOf) ?? '';
   const [, inMessage] = /^Error code: (\d{3})\b/.exec(message) ?? [];
-  const words = ['type', 'code', 'status'].map((field) => first([field], wordOf)).filter((word) => word !== null);
-  return { status: first(STATUS_FIELDS, statusOf) ?? statusOf(inMessage), words, message };
+  const [type, code, status] = ['type', 'code', 'status'].map((field) => first([field], wordOf));
+  const words = [type, code, status].filter((word) => typeof word === 'string').map((word) => word.toLowerCase());
+  const named = { type: type ?? undefined, code: code ?? undefined };
+  return { status: first(STATUS_FIELDS, statusOf) ?? statusOf(inMessage), words, ...named, message };
 }
 
 const STATUS_FIELDS = ['code', 'status', 'statusCode', 'status_code', 'http_code', 'http_status'];
@@ -215,9 +260,7 @@ const statusOf = (value: unknown): number | null => {
 };
 
 const wordOf = (value: unknown): string | null =>
-  typeof value === 'number' || (typeof value === 'string' && value !== '')
-    ? String(value).toLowerCase().slice(0, 100)
-    : null;
+  typeof value === 'number' || (typeof value === 'string' && value !== '') ? String(value).slice(0, MAX_WORD) : null;
 
 function parsed(text: string | undefined): unknown {
   try {

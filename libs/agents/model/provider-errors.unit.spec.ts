@@ -11,7 +11,7 @@ const now = Date.parse('2026-11-22T10:00:00Z');
 const apiKey = 'sk-0123456789';
 const modelAt = (baseUrl: string, provider: ModelChoice['provider'] = 'openai-compatible') =>
   ({ provider, name: 'm', baseUrl, silenceMs: 1 }) satisfies ModelChoice;
-const known = { apiKey, now, model: modelAt('https://models.example.com') };
+const known = { apiKey, now, waitedMs: 0, model: modelAt('https://models.example.com') };
 const requestBodyValues = { messages: ['PRIVATE'] };
 const url = 'https://models.example.com';
 
@@ -192,6 +192,27 @@ describe('the error', () => {
     expect(message.length).toBeLessThanOrEqual(300);
     expect(message).not.toContain('sk-0');
     expect((cause as Error).cause).toBeUndefined();
+  });
+
+  it('reports what is known of the response, without the key', () => {
+    const error = { type: 'overloaded', code: 'busy', message: `Try ${apiKey} later.\0${'x'.repeat(600)}` };
+    const headers = { 'x-request-id': `req_${apiKey}` };
+    const { report } = providerError(refusal(503, { error }, headers), { ...known, waitedMs: 12.3 }).more;
+    expect(report).toEqual({
+      ...{ source: 'provider', name: 'models.example.com', status: 503, type: 'overloaded', code: 'busy' },
+      ...{
+        requestId: 'req_[key]',
+        message: expect.stringMatching(/^Try \[key\] later\.x{480,}$/) as string,
+        waitedMs: 12,
+      },
+    });
+    expect(report?.message).toHaveLength(500);
+  });
+
+  it('reports the code of a network', () => {
+    const refused = new TypeError('x', { cause: Object.assign(new Error('x'), { code: 'ECONNREFUSED' }) });
+    const expected = { source: 'provider', name: 'models.example.com', type: 'TypeError', code: 'ECONNREFUSED' };
+    expect(providerError(refused, known).more.report).toMatchObject(expected);
   });
 
   it('has a cause that tells what Gemini says in a list', () => {

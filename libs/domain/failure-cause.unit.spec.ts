@@ -1,0 +1,28 @@
+import { causeMessage, causeWord, summarizeCause, type FailureCause } from './failure-cause.ts';
+
+const provider = { source: 'provider', name: 'api.example' } as const;
+const server = { source: 'tool_server', name: 'files' } as const;
+const worker = { source: 'worker', name: 'w-1' } as const;
+
+test.each<[FailureCause, string]>([
+  [{ ...provider, status: 503, code: 'overloaded', message: 'x' }, '503 from api.example'],
+  [{ ...provider, type: 'TypeError', code: 'ECONNREFUSED' }, 'ECONNREFUSED at api.example'],
+  [{ ...provider, type: 'ProviderSilent' }, 'ProviderSilent at api.example'],
+  [provider, 'no answer at api.example'],
+  [{ ...server, exitCode: 0, code: '-32000' }, 'tool server files: exit status 0'],
+  [{ ...server, exitCode: 1, signal: 'SIGKILL' }, 'tool server files: signal SIGKILL'],
+  [{ ...server, status: 503, code: 'x' }, 'tool server files: HTTP 503'],
+  [{ ...server, code: '-32603' }, 'tool server files: JSON-RPC error -32603'],
+  [{ ...server, code: 'ENOENT', type: 'lost' }, 'tool server files: ENOENT'],
+  [{ ...server, type: 'timeout' }, 'tool server files: timeout'],
+  [server, 'tool server files: no answer'],
+  [{ ...worker, step: 'model step 2' }, 'worker w-1 was lost'],
+  [{ ...worker, type: 'RangeError', message: 'x' }, 'RangeError in worker w-1'],
+])('summarizes %j', (cause, summary) => {
+  expect(summarizeCause(cause)).toBe(summary);
+});
+
+test('cuts texts, and removes what PostgreSQL does not store', () => {
+  expect(causeMessage(`a\0${'x'.repeat(600)}`)).toBe(`a${'x'.repeat(499)}`);
+  expect(causeWord(`${'x'.repeat(99)}😀`)).toBe('x'.repeat(99));
+});
