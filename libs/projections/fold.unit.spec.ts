@@ -134,6 +134,7 @@ const queuedRun = {
   updated_at: at(0),
   error: null,
   final_output: null,
+  cause: null,
 };
 
 describe('the summary of a Run', () => {
@@ -159,6 +160,18 @@ describe('the summary of a Run', () => {
       'fails with its error',
       [claimed, ['run.failed', { error, durationMs: null }, 'run', 1]],
       { status: 'failed', completed_at: at(2), updated_at: at(2), error },
+    ],
+    [
+      'has the cause of its last failed attempt',
+      [
+        claimed,
+        ['run.requeued', { cause: { source: 'worker', name: 'w-1' } }, 'run', 1],
+        claimed,
+        ['run.requeued', { cause: { source: 'worker', name: 'w-2' } }, 'run', 2],
+        claimed,
+        ['run.requeued', {}, 'run', 3],
+      ],
+      { updated_at: at(6), cause: { attempt: 2, source: 'worker', name: 'w-2' } },
     ],
     [
       'is cancelled',

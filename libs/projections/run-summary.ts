@@ -1,5 +1,6 @@
 import {
   nextRunStatus,
+  type FailureCause,
   type FinalOutput,
   type RunError,
   type RunMove,
@@ -23,7 +24,12 @@ export interface RunSummary {
   updated_at: string;
   error: RunError | null;
   final_output: FinalOutput | null;
+  /** Why the last failed attempt failed, for operators; also of a Run that completed later. */
+  cause: AttemptCause | null;
 }
+
+/** The cause of a failed attempt, with its number. */
+export type AttemptCause = FailureCause & { attempt: number | null };
 
 /** The columns of `run_summaries`. Statements list them by `:run_columns`. */
 export const RUN_COLUMNS = {
@@ -37,6 +43,7 @@ export const RUN_COLUMNS = {
   updated_at: 'time',
   error: 'json',
   final_output: 'json',
+  cause: 'json',
 } satisfies Record<keyof RunSummary, ColumnType>;
 
 /** Folds the events of one Run. Pure. */
@@ -53,6 +60,7 @@ export function foldRunSummary(row: RunSummary | null, event: StoredEvent): RunS
       updated_at: event.occurredAt,
       error: null,
       final_output: null,
+      cause: null,
     };
   }
   return row && change(row, changedFields(row, event), event.occurredAt);
@@ -68,7 +76,9 @@ function changedFields(row: RunSummary, event: StoredEvent): Partial<RunSummary>
     case 'run.completed':
       return { status, completed_at: event.occurredAt, final_output: event.data.finalOutput };
     case 'run.failed':
-      return { status, completed_at: event.occurredAt, error: event.data.error };
+      return { status, completed_at: event.occurredAt, error: event.data.error, ...causeOf(event) };
+    case 'run.requeued':
+      return { status, ...causeOf(event) };
     case 'run.cancelled':
     case 'run.expired':
       return { status, completed_at: event.occurredAt };
@@ -76,3 +86,10 @@ function changedFields(row: RunSummary, event: StoredEvent): Partial<RunSummary>
       return { status };
   }
 }
+
+/** Only this release and later ones store causes. So an earlier one, which does not know the column, leaves it correct. */
+function causeOf({ attempt, data: { cause } }: Caused): Partial<Pick<RunSummary, 'cause'>> {
+  return cause === undefined ? {} : { cause: { attempt, ...cause } };
+}
+
+type Caused = { data: { cause?: FailureCause } } & Pick<StoredEvent, 'attempt'>;

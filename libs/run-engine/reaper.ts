@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import type { Command, RejectionCode } from '#domain';
+import { causeWord, type Command, type FailureCause, type RejectionCode } from '#domain';
 import type { CommandHandler, CommandResult, LoadedThread } from '#event-store';
 import { ADVISORY_LOCKS, isDatabaseUnavailable, LeaderLoop, namedStatement, type Logger } from '#platform';
 
@@ -35,6 +35,7 @@ type ReclaimRun = Extract<Command, { type: 'reclaim_run' }>;
 interface OpenStepRow {
   version: number;
   openStep: number | null;
+  openTool: string | null;
 }
 
 interface DueRun {
@@ -79,12 +80,13 @@ export class Reaper {
    * Reclaims a Run from a lost worker, and names the step that the worker had begun. If a late delta of that worker comes between
    * the read and the append, it reads the step again. After `READS` reads, the next look decides.
    */
-  private async reclaim({ threadId, runId, attempt }: DueRun, command: ReclaimRun): Promise<CommandResult> {
+  private async reclaim({ threadId, runId, attempt, holder }: DueRun, command: ReclaimRun): Promise<CommandResult> {
     const { pool, handler } = this.options;
     for (let reads = 1; ; reads++) {
       const { rows } = await pool.query<OpenStepRow>({ ...FIND_OPEN_STEP, values: [threadId, runId, attempt] });
-      const { version = 0, openStep } = rows[0] ?? {};
-      const commands = ifStill(version, { ...command, openStep: openStep ?? undefined });
+      const { version = 0, openStep = null, openTool = null } = rows[0] ?? {};
+      const cause = lostWorker(holder, openTool ?? (openStep ? `model step ${openStep}` : null));
+      const commands = ifStill(version, { ...command, openStep: openStep ?? undefined, cause });
       const result = await handler.handle({ threadId, commands, due: { runId, attempt } });
       if (result.outcome !== 'unchanged' || reads === READS) return result;
     }
@@ -114,6 +116,14 @@ export class Reaper {
     }
     this.setAside.set(runId, this.now() + SET_ASIDE_MS);
   }
+}
+
+function lostWorker(holder: string | null, step: string | null): FailureCause {
+  return {
+    source: 'worker',
+    name: causeWord(holder ?? 'unknown'),
+    ...(step === null ? {} : { step: causeWord(step) }),
+  };
 }
 
 /** Returns a function that makes the command, or none if the stream has another version. */

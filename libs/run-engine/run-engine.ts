@@ -1,11 +1,12 @@
 import type { Pool } from 'pg';
 import { HarnessError, NoRoom } from '#agents';
-import { runError, type Command, type ThreadState } from '#domain';
+import { failedBy, type Command, type ThreadState } from '#domain';
 import { nameOf, type CommandHandler, type RunJob, type ThreadWithTranscript } from '#event-store';
 import { isDatabaseUnavailable, namedStatement } from '#platform';
 import { limitsHook, type LimitedClaim } from '#run-queue';
 import { TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 import { bootRun, liveRun, type BootParts } from './boot.ts';
+import { causeOf } from './cause-of.ts';
 import { Claim } from './claim.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import type { RunExecution } from './run-execution.ts';
@@ -166,8 +167,10 @@ export class RunEngine {
     const known = error instanceof HarnessError;
     this.options.logger[known ? 'warn' : 'error']({ err: error, ...claim.names }, 'run attempt failed');
     const { retryAfterMs = 0 } = known ? error.more : {};
-    const failure = runError(known ? error.code : 'internal');
-    const command: Command = { ...claim.fence, type: 'fail_run', error: failure, jitter: Math.random(), retryAfterMs };
+    const cause = causeOf(error, this.options.holder);
+    const failure = failedBy(known ? error.code : 'internal', cause);
+    const ofFailure = { error: failure, cause, retryAfterMs, jitter: Math.random() };
+    const command: Command = { ...claim.fence, type: 'fail_run', ...ofFailure };
     if (execution === null) return claim.append([command]);
     try {
       await execution.store(command);

@@ -127,13 +127,13 @@ export function publicCall(call: ToolCall): ToolCall {
 function completedFact(
   { toolCallId, toolName }: ToolCall,
   outcome: ToolCompleted['outcome'],
-  { text, fileIds = [] }: Pick<ToolResult, 'text' | 'fileIds'>,
+  { text, fileIds = [], cause }: Pick<ToolResult, 'text' | 'fileIds' | 'cause'>,
   durationMs: number | null,
 ): RecordedFact {
   const result = storedResult(text);
   const summary = cutUtf8(withoutCitations(beginningOf(result, SUMMARIZED)), MAX_SUMMARY_BYTES, '…');
-  const shown = fileIds.length > 0 ? { fileIds } : {};
-  return { type: 'tool.completed', data: { toolCallId, toolName, outcome, summary, result, durationMs, ...shown } };
+  const optional = { ...(fileIds.length > 0 ? { fileIds } : {}), ...(cause === undefined ? {} : { cause }) };
+  return { type: 'tool.completed', data: { toolCallId, toolName, outcome, summary, result, durationMs, ...optional } };
 }
 
 function storedResult(text: string): string {

@@ -45,7 +45,11 @@ const NAMED: Record<string, Execute> = {
     const row = tables.streams.get(threadId as string);
     if (row === undefined) return [];
     const ofClaim = row.events.filter((event) => event.runId === runId && event.attempt === attempt);
-    return [{ version: row.version, openStep: openStepAfter(ofClaim) ?? null }];
+    const last = ofClaim.findLast(({ type }) =>
+      /^(run\.(claimed|requeued)|assistant\.|tool\.(started|completed))/.test(type),
+    );
+    const openTool = last?.type === 'tool.started' ? last.data.title : null;
+    return [{ version: row.version, openStep: openStepAfter(ofClaim) ?? null, openTool }];
   },
   'renew-leases': (tables, values) => renewLeases(tables, values as [string, string[], number[], number]),
   'find-held-claims': (tables, [holder]) =>
