@@ -12,6 +12,7 @@ import {
   type Caller,
   type LogEntry,
 } from './support/client.ts';
+import { operatorOf } from './support/operator.ts';
 import {
   ask,
   endOf,
@@ -295,6 +296,50 @@ describe('a tool server', () => {
   });
 });
 
+describe('the cause of a failed Run', () => {
+  const exiting = { name: 'broken', command: process.execPath, args: ['-e', 'process.exit(3)'] };
+
+  it.each<[string, string, ToolServerInput[], string, object]>([
+    [
+      'an overloaded provider',
+      'script: always-overloaded',
+      [],
+      'The model provider answered 503.',
+      {
+        ...{ summary: expect.stringMatching(/^503 from 127\.0\.0\.1:\d+$/) as string, attempt: 1, source: 'provider' },
+        ...{ status: 503, type: 'server_error', message: expect.stringContaining('overloaded') as string },
+      },
+    ],
+    [
+      'a program that exits',
+      'script: hello',
+      [exiting],
+      'A tool server that the agent needs did not answer.',
+      { summary: 'tool server broken: exit status 3', attempt: 1, source: 'tool_server', name: 'broken', exitCode: 3 },
+    ],
+  ])('is shown to operators, and not to callers: %s', async (_, text, toolServers, message, cause) => {
+    const caller = await models.publish('openai-compatible', { toolServers, limits: { maxLosses: 1 } });
+    const { threadId, run } = await ask(caller, text);
+    expect(run).toMatchObject({ status: 'failed', error: { message } });
+    const operator = operatorOf(models.system, models.api);
+    const shown = await send<{ run: object; timeline: { spans: { cause: object | null }[] } }>(
+      operator,
+      'GET',
+      `/runs/${run.id}/timeline`,
+    );
+    expect(shown.body.run).toMatchObject({ cause });
+    expect(shown.body.timeline.spans.at(-1)!.cause).toMatchObject({ summary: (cause as { summary: string }).summary });
+    const paths = [`/threads/${threadId}`, `/threads/${threadId}/runs`, `/threads/${threadId}/runs/${run.id}`];
+    const lists = [`/threads/${threadId}/events`, `/threads/${threadId}/messages`, '/threads'];
+    const extended = [...paths, ...lists].flatMap((path) => [path, `${path}?extended=true`]);
+    const answers = await Promise.all(extended.map((path) => send(caller, 'GET', path)));
+    const told = JSON.stringify(answers.map(({ body }) => body));
+    expect(told).toContain(message);
+    expect(told).not.toMatch(/currently overloaded|server_error|exit status|broken/);
+    expect(told).not.toContain(new URL(models.provider.openaiUrl).host);
+  });
+});
+
 // Last: the others have that worker.
 describe('a worker that is killed in the middle of an answer', () => {
   // The one whose thoughts must come back signed; test/faults/model-workers.e2e.spec.ts kills workers in both.
@@ -315,7 +360,12 @@ describe('a worker that is killed in the middle of an answer', () => {
     await worker.kill('SIGKILL');
     worker = await models.system.startWorker();
     half.release();
-    expect((await endOf(caller, threadId)).finalOutput?.text).toBe('All is well.');
+    const ended = await endOf(caller, threadId);
+    expect(ended.finalOutput?.text).toBe('All is well.');
+    const { rows } = await models.system.database.pool.query('select cause from run_summaries where run_id = $1', [
+      ended.id,
+    ]);
+    expect(rows).toEqual([{ cause: expect.objectContaining({ source: 'worker', attempt: 1 }) as object }]);
 
     // The tool is not asked again, and what the cut answer used is not counted.
     expect(models.requestsOf(line).map(({ step }) => step)).toEqual([0, 1, 1]);

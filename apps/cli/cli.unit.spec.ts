@@ -255,26 +255,26 @@ test('agent show says what it lacks, what it does without, and what its tools ma
 });
 
 test('run show tells what a Run spent its time and tokens on', async () => {
-  const span = { attempt: 1, holder: 'w', outcome: 'ok', firstTextAt: null, toolCallId: null };
-  const none = { inputTokens: null, outputTokens: null };
+  const cause = { summary: '503 from api.example', attempt: 2, source: 'provider', waitedMs: 1_234 };
+  const span = { attempt: 1, holder: 'w', outcome: 'ok', firstTextAt: null, cause: null, toolCallId: null };
+  const open = { ...span, inputTokens: null, outputTokens: null, endedAt: null, outcome: null, cause };
   const at = (ms: number) => new Date(Date.parse(createdAt) + ms).toISOString();
+  const ended = { ...span, startedAt: createdAt, endedAt: at(1_500), firstTextAt: at(250) };
   const timeline = {
     ...{ agentVersion: 3, losses: 1, isComplete: false },
     spans: [
-      {
-        ...{ ...span, kind: 'model', name: 'claude', startedAt: createdAt, endedAt: at(1_500), firstTextAt: at(250) },
-        ...{ inputTokens: 12, outputTokens: 34 },
-      },
-      { ...span, ...none, kind: 'tool', name: 'Look', startedAt: at(1_500), endedAt: null, outcome: null },
+      { ...ended, kind: 'model', name: 'claude', inputTokens: 12, outputTokens: 34 },
+      { ...open, kind: 'tool', name: 'Look', startedAt: at(1_500) },
     ],
     usage: { inputTokens: 12, outputTokens: 34, cachedInputTokens: null, cost: 0.25 },
   };
-  const answer = { run: { id: ID, status: 'running', work: null, error: null }, timeline };
+  const answer = { run: { id: ID, status: 'running', work: null, error: null, cause }, timeline };
   const { out } = await run(['run', 'show', ID], { getRunTimeline: answer });
   expect(out).toMatch(/\nid +01JD|^id +01JD/);
   expect(out).toMatch(/\ncost +0\.25\nlosses +1\n/);
-  expect(out).toMatch(/\S+Z +1\.500 s +model +claude +ok +1 +0\.250 s +12 +34\n/);
-  expect(out).toMatch(/\S+Z +running +tool +Look +- +1 +- +- +-\n/);
+  expect(out).toMatch(/\S+Z +1\.500 s +model +claude +ok +1 +0\.250 s +12 +34 +-\n/);
+  expect(out).toMatch(/\S+Z +running +tool +Look +- +1 +- +- +- +503 from api\.example\n/);
+  expect(out).toMatch(/\nfailed attempt +2\nfailed by +provider\nwaited +1\.234 s\n/);
   expect(out).toContain('more events than the timeline reads');
   const json = JSON.parse((await run(['run', 'show', ID, '--json'], { getRunTimeline: answer })).out) as object;
   expect(json).toEqual({ ...answer.run, timeline });

@@ -9,8 +9,9 @@ import type {
   PersonRecord,
   TokenRecord,
 } from '#contract';
-import { parseUlid } from '#domain';
+import { parseUlid, summarizeCause } from '#domain';
 import { namedStatement, rethrowUnavailable, type Queryable } from '#platform';
+import type { AttemptCause } from '#projections';
 import { firstRunIdSince } from './run-ids.ts';
 
 /**
@@ -157,14 +158,15 @@ export class AdminReader {
 }
 
 type Work = NonNullable<ManagedRun['work']>;
-type RunRow = Omit<ManagedRun, 'work'> & ({ state: null } | Work);
+type RunRow = Omit<ManagedRun, 'work' | 'cause'> & { cause: AttemptCause | null } & ({ state: null } | Work);
 
 function toRun(row: RunRow): ManagedRun {
   const { id, threadId, organizationId, organizationName, agentId, agentName, status, trigger } = row;
   const { createdAt, startedAt, completedAt, updatedAt, error, mayBeRetried } = row;
+  const cause = row.cause && { summary: summarizeCause(row.cause), ...row.cause };
   const whose = { organizationId, organizationName, agentId, agentName };
   const when = { createdAt, startedAt, completedAt, updatedAt };
-  const run = { id, threadId, ...whose, status, trigger, ...when, error, mayBeRetried };
+  const run = { id, threadId, ...whose, status, trigger, ...when, error, cause, mayBeRetried };
   if (row.state === null) return { ...run, work: null };
   const { state, limitedBy, dispatch, attempt, holder, dueAt, since } = row;
   return { ...run, work: { state, limitedBy, dispatch, attempt, holder, dueAt, since } };

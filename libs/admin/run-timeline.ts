@@ -1,6 +1,14 @@
 import { costOf, type Prices } from '#agents';
-import type { RunTimeline, TimelineSpan } from '#contract';
-import type { EventOf, EventTypesWith, StoredEvent, ToolCall, ToolCompleted } from '#domain';
+import type { FailureCauseRecord, RunTimeline, TimelineSpan } from '#contract';
+import {
+  summarizeCause,
+  type EventOf,
+  type EventTypesWith,
+  type FailureCause,
+  type StoredEvent,
+  type ToolCall,
+  type ToolCompleted,
+} from '#domain';
 
 type TimelineType = EventTypesWith<'inTimeline'>;
 
@@ -22,13 +30,13 @@ export type TimelineEvent =
   | Needed<'run.cancelled'>
   | Needed<'run.expired'>
   | Needed<'run.waiting', 'requests'>
-  | Needed<'run.requeued', 'reason' | 'delayMs'>
-  | Needed<'run.failed', 'error'>
+  | Needed<'run.requeued', 'reason' | 'delayMs' | 'cause'>
+  | Needed<'run.failed', 'error' | 'cause'>
   | Needed<'assistant.text_added'>
   | (Omit<Needed<'assistant.message_added'>, 'data'> & { data: { toolCalls: Called[] } })
   | CalledIn<'tool.confirmation_requested'>
   | CalledIn<'tool.started'>
-  | Needed<'tool.completed', 'toolCallId' | 'toolName' | 'outcome' | 'durationMs'>
+  | Needed<'tool.completed', 'toolCallId' | 'toolName' | 'outcome' | 'durationMs' | 'cause'>
   | Needed<'usage.recorded', 'inputTokens' | 'outputTokens' | 'cachedInputTokens'>;
 
 export interface TimelineOptions {
@@ -160,16 +168,16 @@ class TimelineFold {
         this.wait = { since: at, delayMs: 0, name: '' };
         break;
       case 'run.requeued': {
-        const { reason, delayMs } = event.data;
+        const { reason, delayMs, cause } = event.data;
         if (reason === 'lease_expired') this.losses += 1;
-        this.endClaim(at, reason === 'retryable_failure' ? 'error' : 'cut');
+        this.endClaim(at, reason === 'retryable_failure' ? 'error' : 'cut', cause);
         this.wait = { since: at, delayMs, name: 'Waiting to retry after a failure' };
         break;
       }
       case 'run.failed': {
         const isLost = event.data.error.code === 'worker_lost';
         if (isLost) this.losses += 1;
-        this.endClaim(at, isLost ? 'cut' : 'error');
+        this.endClaim(at, isLost ? 'cut' : 'error', event.data.cause);
         break;
       }
       case 'run.completed':
@@ -184,7 +192,7 @@ class TimelineFold {
 
   private begin(kind: Kind, name: string, startedAt: string, toolCallId: string | null = null): TimelineSpan {
     const { attempt = null, holder = null } = this.claim ?? {};
-    const ofStep = { firstTextAt: null, toolCallId, inputTokens: null, outputTokens: null };
+    const ofStep = { firstTextAt: null, cause: null, toolCallId, inputTokens: null, outputTokens: null };
     const span: TimelineSpan = { kind, name, attempt, holder, startedAt, endedAt: null, outcome: null, ...ofStep };
     this.spans.push(span);
     this.open.push(span);
@@ -215,15 +223,17 @@ class TimelineFold {
     return span;
   }
 
-  private endTool({ toolCallId, toolName, outcome, durationMs }: Tool, at: string): void {
-    if (this.end('tool', at, outcome, toolCallId) === null) {
+  private endTool({ toolCallId, toolName, outcome, durationMs, cause }: Tool, at: string): void {
+    let span = this.end('tool', at, outcome, toolCallId);
+    if (span === null) {
       // The call did not run, or an earlier attempt stored its start.
       const ranSince = new Date(Date.parse(at) - (durationMs ?? 0)).toISOString();
       const since = this.claim && ranSince < this.claim.since ? this.claim.since : ranSince;
       this.endBoot(since);
       this.begin('tool', this.calls.get(toolCallId) ?? toolName, since, toolCallId);
-      this.end('tool', at, outcome, toolCallId);
+      span = this.end('tool', at, outcome, toolCallId);
     }
+    if (span !== null && cause !== undefined) span.cause = withSummary(cause);
     this.calls.delete(toolCallId);
     const isLast = this.calls.size === 0 && this.open.every(({ kind }) => kind !== 'tool');
     if (isLast) this.beginStep(at);
@@ -239,7 +249,7 @@ class TimelineFold {
   }
 
   /** Ends all open spans with the claim, or the wait in which the Run ended. */
-  private endClaim(at: string, outcome: Outcome): void {
+  private endClaim(at: string, outcome: Outcome, cause?: FailureCause): void {
     if (this.wait !== null) this.endWait(at, 'cut');
     const ending = this.open.filter((span) => {
       // A first step that fails immediately shares its append with the start.
@@ -251,6 +261,8 @@ class TimelineFold {
     // Only one of several has failed, and it is unknown which.
     const outcomeOfEach = outcome === 'error' && ending.length > 1 ? 'cut' : outcome;
     for (const span of ending) Object.assign(span, { endedAt: at, outcome: outcomeOfEach });
+    const last = ending.at(-1);
+    if (last !== undefined && cause !== undefined) last.cause = withSummary(cause);
     this.open = [];
     this.claim = null;
   }
@@ -287,4 +299,6 @@ class TimelineFold {
   }
 }
 
-type Tool = Pick<ToolCompleted, 'toolCallId' | 'toolName' | 'outcome' | 'durationMs'>;
+type Tool = Pick<ToolCompleted, 'toolCallId' | 'toolName' | 'outcome' | 'durationMs' | 'cause'>;
+
+const withSummary = (cause: FailureCause): FailureCauseRecord => ({ summary: summarizeCause(cause), ...cause });

@@ -426,3 +426,20 @@ test('adds up the tokens of all steps and their cost', () => {
   const unused = new Story().claim(10).timeline({ prices });
   expect(unused.usage).toEqual({ inputTokens: 0, outputTokens: 0, cachedInputTokens: null, cost: 0 });
 });
+
+test('the span that failed has the cause', () => {
+  const cause = { source: 'provider', name: 'api.example', status: 503 } as const;
+  const refused = { source: 'tool_server', name: 'files', exitCode: 1 } as const;
+  const failed = { ...done('a', 5), data: { ...done('a', 5).data, cause: refused } };
+  const story = new Story().claim(10).record(20, said('a')).record(30, started('a')).record(40, failed);
+  const error = runError('provider_unavailable');
+  story.at(50, { type: 'fail_run', runId: RUN, attempt: 1, error, cause, jitter: 1 });
+  expect(story.timeline().spans.map(({ kind, cause: of }) => [kind, of?.summary])).toEqual([
+    ['queue', undefined],
+    ['model', undefined],
+    ['tool', 'tool server files: exit status 1'],
+    ['model', '503 from api.example'],
+    ['delay', undefined],
+    ['queue', undefined],
+  ]);
+});

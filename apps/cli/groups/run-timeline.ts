@@ -14,6 +14,7 @@ const columns: Column<TimelineSpan>[] = [
   { head: 'first text', value: ({ startedAt, firstTextAt }) => firstTextAt && between(startedAt, firstTextAt) },
   { head: 'tokens in', value: ({ inputTokens }) => inputTokens },
   { head: 'out', value: ({ outputTokens }) => outputTokens },
+  { head: 'cause', value: ({ cause }) => cause?.summary, cut: true },
 ];
 
 /** What a Run spent its time and tokens on, for people. */

@@ -18,12 +18,14 @@ export const runColumns: Column<ManagedRun>[] = [
   { head: 'created', value: ({ createdAt }) => createdAt },
   { head: 'worker', value: ({ work }) => work?.holder, cut: true, wide: true },
   { head: 'error', value: ({ error }) => error?.code },
+  { head: 'cause', value: ({ status, cause }) => (status === 'completed' ? null : cause?.summary), cut: true },
 ];
 
 const fieldsOf = (run: ManagedRun): string =>
   renderFields([
     ...runColumns.map(({ head, value }) => [head, value(run)] as const),
     ['message', run.error?.message],
+    ...causeFieldsOf(run.cause),
     ['may be retried', run.completedAt === null ? null : run.mayBeRetried],
     ['started', run.startedAt],
     ['completed', run.completedAt],
@@ -37,6 +39,23 @@ const fieldsOf = (run: ManagedRun): string =>
     ['dispatch', run.work?.dispatch],
     ['attempt', run.work?.attempt],
   ]);
+
+/** Returns the known details of the last failed attempt, also of a Run that has completed since. */
+function causeFieldsOf(cause: ManagedRun['cause']): [string, string | number][] {
+  if (!cause) return [];
+  const { attempt, source, type, code, requestId, message, waitedMs, step } = cause;
+  const fields: [string, string | number | null | undefined][] = [
+    ['failed attempt', attempt],
+    ['failed by', source === 'tool_server' ? 'tool server' : source],
+    ['error type', type],
+    ['error code', code],
+    ['error message', message],
+    ['request id', requestId],
+    ['waited', waitedMs === undefined ? null : `${(waitedMs / 1_000).toFixed(3)} s`],
+    ['last step', step],
+  ];
+  return fields.filter((field): field is [string, string | number] => field[1] !== null && field[1] !== undefined);
+}
 
 type ListOptions = Paging & {
   thread?: string;

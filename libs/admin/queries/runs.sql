@@ -10,7 +10,7 @@ select r.run_id as id,
        case when r.status <> 'queued' then r.started_at end as "startedAt",
        r.completed_at as "completedAt",
        r.updated_at   as "updatedAt",
-       r.error,
+       r.error, r.cause,
        -- Same rule as retry_run of the domain.
        r.run_id = t.last_run_id and not t.archived and t.status <> 'TERMINATED'
          and case r.status when 'failed' then (r.error ->> 'retryable')::boolean

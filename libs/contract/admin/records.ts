@@ -204,6 +204,38 @@ export const managedThread = z
   .meta({ description: 'A Thread as operators see it.' })
   .register(adminComponents, { id: 'ManagedThread' });
 
+/** The same fields as FailureCause of libs/domain. */
+const causeFields = {
+  summary: z
+    .string()
+    .meta({ description: 'A few words, such as `503 from api.example`. Equal causes have equal words.' }),
+  source: z.enum(['provider', 'tool_server', 'worker']).meta({
+    description: '`worker`: the worker was lost, or the failure is an error of Spool in this worker.',
+  }),
+  name: z.string().meta({ description: 'The provider’s host, the tool server’s name, or the worker’s id.' }),
+  status: z.int().optional().meta({ description: 'The HTTP status of the response.' }),
+  type: z.string().optional().meta({ description: 'The kind of error in the words of the provider, or its name.' }),
+  code: z.string().optional().meta({
+    description: 'The code of the provider, of JSON-RPC or of the network, such as `ECONNREFUSED`.',
+  }),
+  exitCode: z.int().optional().meta({ description: 'The exit status of the tool server’s program.' }),
+  signal: z.string().optional().meta({ description: 'The signal that ended the tool server’s program.' }),
+  requestId: z.string().optional().meta({ description: 'The id by which the provider finds the request.' }),
+  message: z.string().optional().meta({
+    description:
+      'The message of the provider, the tool server or the error: at most 500 characters, known secrets hidden.',
+  }),
+  waitedMs: z.int().optional().meta({ description: 'How long the response was waited for, milliseconds.' }),
+  step: z.string().optional().meta({ description: 'The last known step of a lost worker.' }),
+};
+
+export const failureCause = z
+  .strictObject(causeFields)
+  .meta({
+    description: 'Why an attempt or a tool call failed. Only operators see it. Fields that are not known are absent.',
+  })
+  .register(adminComponents, { id: 'FailureCause' });
+
 export const managedRun = z
   .strictObject({
     id: answeredUlid,
@@ -219,6 +251,17 @@ export const managedRun = z
     completedAt: dateTime.nullable(),
     updatedAt: dateTime,
     error: z.strictObject({ code: z.string(), message: z.string(), retryable: z.boolean() }).nullable(),
+    cause: z
+      .strictObject({
+        ...causeFields,
+        attempt: z.int().nullable().meta({ description: 'The number of the attempt that failed.' }),
+      })
+      .nullable()
+      .optional()
+      .meta({
+        description:
+          'Why its last failed attempt failed, also if a later attempt succeeded. Null if it is not known; earlier releases omit it.',
+      }),
     mayBeRetried: z.boolean().meta({
       description:
         'Whether retryRun accepts it: cancelled, expired or failed with a retryable error, and the newest Run of a Thread that is neither archived nor terminated.',
@@ -322,6 +365,7 @@ export type ManagedAgent = z.output<typeof managedAgent>;
 export type AgentVersionRecord = z.output<typeof agentVersion>;
 export type AppliedManifest = z.output<typeof appliedManifest>;
 export type ManagedThread = z.output<typeof managedThread>;
+export type FailureCauseRecord = z.output<typeof failureCause>;
 export type ManagedRun = z.output<typeof managedRun>;
 export type QueueStatus = z.output<typeof queueStatus>;
 export type AuditEntry = z.output<typeof auditEntry>;

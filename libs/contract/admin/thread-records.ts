@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { components } from '../components.ts';
 import { LOG_ENTRIES, threadEventLogEntry } from '../log-entries.ts';
 import { answeredUlid, dateTime } from '../scalars.ts';
-import { adminComponents } from './records.ts';
+import { adminComponents, failureCause } from './records.ts';
 
 // The entries of the public log have the same names in both documents.
 for (const schema of [...LOG_ENTRIES, threadEventLogEntry]) adminComponents.add(schema, components.get(schema)!);
@@ -78,6 +78,7 @@ export const runTimeline = z
                 'not to be repeated; or the Run ended and the events that were read do not contain the end of the span. Null while it is active.',
             }),
           firstTextAt: dateTime.nullable().meta({ description: 'For a model step, the time of its first text.' }),
+          cause: failureCause.nullable().optional().meta({ description: 'Why it failed, if that is known.' }),
           toolCallId: z.string().nullable(),
           inputTokens: tokens.nullable(),
           outputTokens: tokens.nullable(),

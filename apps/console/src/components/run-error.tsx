@@ -1,16 +1,17 @@
 import { Text } from '@mantine/core';
 import type { ManagedRun } from '#contract';
 
-/** Why a Run failed, in a cell of a table: the whole message as title. */
-export function RunError({ error }: { error: ManagedRun['error'] }) {
+/** Shows why a Run failed, in a cell of a table. The title has the messages. */
+export function RunError({ run: { error, cause } }: { run: Pick<ManagedRun, 'error' | 'cause'> }) {
   if (error === null) return '–';
+  const title = cause?.message === undefined ? error.message : `${error.message} ${cause.message}`;
   return (
     <>
-      <Text size="sm" c="red" title={error.message}>
+      <Text size="sm" c="red" title={title}>
         {error.code}
       </Text>
-      <Text size="xs" c="dimmed" truncate title={error.message}>
-        {error.message}
+      <Text size="xs" c="dimmed" truncate title={title}>
+        {cause?.summary ?? error.message}
       </Text>
     </>
   );

@@ -1,5 +1,4 @@
-import { Alert, Anchor, Stack, Text } from '@mantine/core';
-import { IconAlertTriangle } from '@tabler/icons-react';
+import { Anchor, Stack, Text } from '@mantine/core';
 import { Link, useParams } from 'wouter';
 import type { ManagedRun, ManagedThread } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
@@ -11,6 +10,7 @@ import { RunActions } from '../components/run-actions.tsx';
 import { RunStatus } from '../components/run-status.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { hasEnded } from '../components/status-table.ts';
+import { Failure } from '../run/failure.tsx';
 import { RunTimeline } from '../run/run-timeline.tsx';
 import { RunUsage } from '../run/run-usage.tsx';
 import { WorkItem } from '../run/work-item.tsx';
@@ -51,11 +51,7 @@ function RunView({ run }: { run: ManagedRun }) {
         <RunActions run={run} />
       </PageTitle>
       <Stack gap="md">
-        {run.error && (
-          <Alert color="red" icon={<IconAlertTriangle size={18} />} title={`Failed: ${run.error.code}`}>
-            {run.error.message} {run.error.retryable ? 'A retry may help.' : 'A retry alone will not help.'}
-          </Alert>
-        )}
+        <Failure run={run} />
         {isLive && <PendingConfirmations threadId={threadId} runId={runId} />}
         <RunFacts run={run} thread={thread} version={read.data?.timeline.agentVersion ?? null} />
         {run.work && <WorkItem work={run.work} />}

@@ -102,7 +102,7 @@ function RunRow({ run }: { run: ManagedRun }) {
         <Worker holder={run.work?.holder ?? null} />
       </Table.Td>
       <Table.Td maw={{ base: 160, xl: 320 }}>
-        <RunError error={run.error} />
+        <RunError run={run} />
       </Table.Td>
     </Table.Tr>
   );

@@ -177,13 +177,18 @@ function SpanRow({ row, ticks }: { row: TimelineRow; ticks: TimelineLayout['tick
 }
 
 function Outcome({ span }: { span: TimelineSpan }) {
-  const { outcome, endedAt, firstTextAt, startedAt, inputTokens, outputTokens } = span;
+  const { outcome, endedAt, firstTextAt, startedAt, cause, inputTokens, outputTokens } = span;
   const told = outcome === null ? { label: 'Running', color: 'indigo' } : OUTCOMES[outcome];
   const firstText = firstTextAt === null ? null : Date.parse(firstTextAt) - Date.parse(startedAt);
   return (
     <>
       {told && (outcome !== null || endedAt === null) && <StatusBadge color={told.color}>{told.label}</StatusBadge>}
       {outcome === 'ok' && <span className={classes.spoken}>OK</span>}
+      {cause && (
+        <Text span size="xs" c="dimmed" title={cause.message}>
+          {cause.summary}
+        </Text>
+      )}
       {firstText !== null && (
         <Text span size="xs" c="dimmed">
           first text after {formatDuration(firstText)}

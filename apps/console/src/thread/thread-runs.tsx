@@ -42,7 +42,7 @@ export function ThreadRuns({ threadId }: { threadId: string }) {
                   <RunTime run={run} which="durationMs" />
                 </Table.Td>
                 <Table.Td maw={260}>
-                  <RunError error={run.error} />
+                  <RunError run={run} />
                 </Table.Td>
                 <Table.Td>
                   <RunActions run={run} isCompact />
