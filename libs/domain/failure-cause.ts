@@ -55,6 +55,6 @@ export function summarizeCause(cause: FailureCause): string {
       return `tool server ${name}: ${known.find(Boolean) ?? 'no answer'}`;
     }
     case 'worker':
-      return type === undefined ? `worker ${name} was lost` : `${type} in worker ${name}`;
+      return type === undefined ? `worker ${name} was lost` : `${type} in the worker`;
   }
 }

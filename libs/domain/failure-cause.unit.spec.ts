@@ -17,7 +17,7 @@ test.each<[FailureCause, string]>([
   [{ ...server, type: 'timeout' }, 'tool server files: timeout'],
   [server, 'tool server files: no answer'],
   [{ ...worker, step: 'model step 2' }, 'worker w-1 was lost'],
-  [{ ...worker, type: 'RangeError', message: 'x' }, 'RangeError in worker w-1'],
+  [{ ...worker, type: 'RangeError', message: 'x' }, 'RangeError in the worker'],
 ])('summarizes %j', (cause, summary) => {
   expect(summarizeCause(cause)).toBe(summary);
 });

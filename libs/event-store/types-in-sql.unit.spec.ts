@@ -7,6 +7,7 @@ const MESSAGES = eventTypesWith('inMessages');
 const ENDS = ['run.completed', 'run.failed', 'run.cancelled', 'run.expired'];
 const SETS = eventTypes(({ openStep }) => openStep === 'sets');
 const CLEARS = eventTypes(({ openStep }) => openStep === 'clears');
+const OF_TOOLS = ['tool.started', 'tool.completed'];
 const VISIBLE = eventTypes(({ openStep, entry }) => openStep === 'sets' && entry === 'agent.message.delta');
 
 // The statements have constants, so that the planner uses partial indexes.
@@ -21,7 +22,7 @@ test.each<[string, RegExp, string[][]]>([
   ['read-messages.sql', /events\.run_id = queued\.run_id\s+and type in \(([^)]*)\)/g, [MESSAGES]],
   ['read-messages.sql', /events\.type in \(([^)]*)\)/g, [SETS]],
   ['read-messages.sql', /where type in \(([^)]*)\)/g, [ENDS]],
-  ['../run-engine/find-open-step.sql', /type in \(([^)]*)\)/g, [SETS, [...SETS, ...CLEARS]]],
+  ['../run-engine/find-open-step.sql', /type in \(([^)]*)\)/g, [SETS, [...SETS, ...CLEARS, ...OF_TOOLS]]],
 ])('%s has the event types of the table, matching %s', (fileName, pattern, lists) => {
   const text = readFileSync(join(import.meta.dirname, fileName), 'utf8');
   const found = [...text.matchAll(pattern)].map(([, list = '']) => list.trim().split(/,\s+/).toSorted());

@@ -31,7 +31,7 @@ export function newsOf({ before, after, events }: Pick<Commit, 'before' | 'after
   const texts: string[] = [];
   for (const event of events) {
     if (!event.public && event.type !== 'tool.confirmation_decided') continue;
-    const shown = withoutResult(event);
+    const shown = withoutPrivate(event);
     if (isLargeJson(shown)) return undefined;
     texts.push(JSON.stringify(shown, inOrderOfJsonb));
   }
@@ -40,9 +40,10 @@ export function newsOf({ before, after, events }: Pick<Commit, 'before' | 'after
   return limited({ ...ends, events: texts.join(',') });
 }
 
-/** The result of a tool is not shown, and `readLogPage` leaves it out too. */
-function withoutResult(event: StoredEvent): object {
-  return event.type === 'tool.completed' ? { ...event, data: { ...event.data, result: undefined } } : event;
+/** The result of a tool and causes of failures are not shown. */
+function withoutPrivate(event: StoredEvent): object {
+  if (event.type !== 'tool.completed' && event.type !== 'run.failed') return event;
+  return { ...event, data: { ...event.data, result: undefined, cause: undefined } };
 }
 
 /**

@@ -33,9 +33,13 @@ test('news have the public events and the decisions of a commit', () => {
   expect(idsIn(news)).toEqual([idOf(1), idOf(3)]);
 });
 
-test('news never have the result of a tool', () => {
-  const completed = { toolCallId: 'c', toolName: 't', outcome: 'ok', summary: 's', result: 'secret', durationMs: 1 };
-  expect(commit(event(1, 'tool.completed', completed))!.events).not.toContain('secret');
+test('news never have the result of a tool, or the cause of a failure', () => {
+  const cause = { source: 'provider', name: 'secret' };
+  const completed = { toolCallId: 'c', toolName: 't', outcome: 'ok', summary: 's', result: 'secret', cause };
+  const failed = { error: { code: 'internal', message: 'm', retryable: false }, durationMs: 1, cause };
+  const { events } = commit(event(1, 'tool.completed', completed), event(2, 'run.failed', failed))!;
+  expect(events).toContain('"internal"');
+  expect(events).not.toContain('secret');
 });
 
 test('news have the fields of objects in the order of jsonb', () => {

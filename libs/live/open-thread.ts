@@ -102,7 +102,7 @@ export class OpenThread {
     return this.readings.size;
   }
 
-  /** Keeps the pages of wake-ups for a reader that will open. Returns how to end that. */
+  /** Keeps the pages of wake-ups for a reader that will open. Returns a function that ends this. */
   expectReader(): () => void {
     this.behind++;
     return () => this.caughtUp();

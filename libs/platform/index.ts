@@ -14,6 +14,7 @@ export * from './redis/connect-redis.ts';
 export * from './postgres/database.ts';
 export { databaseAddress, databaseUser } from './postgres/database-address.ts';
 export * from './embedded-postgres/embedded-postgres.ts';
+export * from './error-chain.ts';
 export * from './policy/file-quota.ts';
 export * from './telemetry/health.ts';
 export * from './process/heartbeat.ts';

@@ -1,6 +1,6 @@
-import { types } from 'node:util';
 import { HarnessError } from '#agents';
 import { causeMessage, causeWord, type FailureCause } from '#domain';
+import { chainedMessage, errorChain } from '#platform';
 
 /**
  * Returns what is stored about a failed attempt: the report of the provider or the tool server, or else the error in this worker.
@@ -10,6 +10,12 @@ export function causeOf(error: unknown, workerId: string): FailureCause | undefi
   if (error instanceof HarnessError && error.more.report !== undefined) return error.more.report;
   const thrown = error instanceof HarnessError ? error.cause : error;
   if (thrown === undefined) return undefined;
-  const { name, message } = types.isNativeError(thrown) ? thrown : { name: 'unknown', message: '' };
-  return { source: 'worker', name: causeWord(workerId), type: causeWord(name), message: causeMessage(message) };
+  // The innermost error says most about the kind of failure.
+  const type = causeWord(errorChain(thrown).at(-1)?.name ?? 'unknown');
+  return {
+    source: 'worker',
+    name: causeWord(workerId),
+    type,
+    message: causeMessage(chainedMessage(thrown)) || undefined,
+  };
 }

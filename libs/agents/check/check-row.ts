@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import { chainedMessage } from '#platform';
 import type { HarnessError } from '../harness.ts';
 
 /** One row of `spool agent check`. */
@@ -12,7 +12,6 @@ export interface CheckRow {
   needed: boolean;
 }
 
-const MAX_CAUSES = 5;
 /** UTF-16 units of all the causes' messages. */
 const MAX_TEXT = 500;
 
@@ -39,12 +38,5 @@ export function reasonOf(error: HarnessError): string {
 
 /** Returns the messages of the causes, or an empty string. They contain no secrets, because the log shows them too. */
 export function causeOf({ cause }: HarnessError): string {
-  const messages: string[] = [];
-  // Not `instanceof`, because under Jest the errors of Node have another class Error.
-  for (let next = cause; types.isNativeError(next) && messages.length < MAX_CAUSES; next = next.cause)
-    if (!messages.includes(next.message)) messages.push(next.message);
-  return messages
-    .filter((message) => message !== '')
-    .join(' ')
-    .slice(0, MAX_TEXT);
+  return chainedMessage(cause).slice(0, MAX_TEXT);
 }

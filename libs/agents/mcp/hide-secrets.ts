@@ -2,22 +2,22 @@ import { types } from 'node:util';
 import { BOUNDS } from '#domain';
 import { pauseIfLong } from '#platform';
 
-/** Shorter ones would be found by chance, and what is hidden then would tell them. */
+/** Shorter secrets would match ordinary text, and the hidden places would reveal them. */
 const MIN_LENGTH = 6;
 
 /**
- * The texts to be hidden for some values of a manifest: of `Bearer …` also what follows, which is the secret itself; each
- * as JSON writes it, for servers repeat their variables and headers as JSON; and each line alone, as a log has it.
+ * Returns the texts to hide for secret values of a manifest. Includes the part after `Bearer `, the form that JSON writes, because
+ * servers repeat their variables and headers as JSON, and each line alone, as logs have it.
  */
 export function secretTexts(values: readonly string[]): readonly string[] {
   const texts = values
     .flatMap((value) => [value, value.replace(/^[\w-]+ +/, ''), ...value.split(/\r?\n/)])
     .flatMap((text) => [text, JSON.stringify(text).slice(1, -1)]);
-  // The longer first: one may begin with another.
+  // Longer texts first, because one may begin with another.
   return [...new Set(texts)].filter((text) => text.length >= MIN_LENGTH).sort((a, b) => b.length - a.length);
 }
 
-/** The same JSON value with `***` for each secret in its texts. */
+/** Returns the JSON value with `***` for each secret in its texts. */
 export function hideSecrets<Value>(value: Value, secrets: readonly string[]): Value;
 export function hideSecrets(value: unknown, secrets: readonly string[]): unknown {
   if (secrets.length === 0) return value;
@@ -35,7 +35,7 @@ export function hideSecrets(value: unknown, secrets: readonly string[]): unknown
 
 const LONG_TEXT = BOUNDS.toolCalls.searchedTogether.value;
 
-/** The same as `hideSecrets`, in slices: many secrets in a large value take long. Of a text at most 2 MiB are kept. */
+/** Does the same as `hideSecrets`, in slices, because many secrets in a large value take long. Keeps at most 2 MiB of a text. */
 export async function hideInSlices<Value>(value: Value, secrets: readonly string[]): Promise<Value>;
 export async function hideInSlices(value: unknown, secrets: readonly string[]): Promise<unknown> {
   if (secrets.length === 0) return value;
@@ -53,10 +53,10 @@ export async function hideInSlices(value: unknown, secrets: readonly string[]): 
   return Object.fromEntries(shown);
 }
 
-/** What is looked through of a text of which only the beginning is kept. UTF-16 units. */
+/** The part of a text that is searched, if only its beginning is kept. UTF-16 units. */
 const LOOKED_THROUGH = BOUNDS.toolCalls.searched.value;
 
-/** The first units of a text with `***` for each secret, in slices. Of a longer text a little less is returned. */
+/** Returns the beginning of a text with `***` for each secret, in slices. Returns a little less of a longer text. */
 export async function hideInText(text: string, secrets: readonly string[]): Promise<string> {
   if (secrets.length === 0) return text;
   let shown = text.slice(0, LOOKED_THROUGH);
@@ -67,7 +67,7 @@ export async function hideInText(text: string, secrets: readonly string[]): Prom
   return text.length <= LOOKED_THROUGH ? shown : withoutEnd(shown, secrets);
 }
 
-/** Where a text was cut, it may end with a part of a secret. */
+/** Removes the end of a cut text, because it may be a part of a secret. */
 function withoutEnd(text: string, [longest = '']: readonly string[]): string {
   return text.slice(0, Math.max(0, text.length - longest.length));
 }
@@ -81,7 +81,7 @@ function hideInMessage(message: string, secrets: readonly string[]): string {
   return shown.slice(0, MAX_MESSAGE);
 }
 
-/** An error as the log may have it: servers repeat what they were sent. */
+/** Returns a copy of the error without secrets, because servers repeat what they were sent. */
 export function hideInError(error: unknown, secrets: readonly string[], depth = 0): Error {
   // Its message would list each part that does not fit, which may be tens of megabytes.
   if (hasIssues(error)) return new Error('The server’s answer does not match the protocol.');
@@ -92,7 +92,7 @@ export function hideInError(error: unknown, secrets: readonly string[], depth = 
   return Object.assign(new Error(hideInMessage(message, secrets), more), { name, code, ...(exit ? { exit } : {}) });
 }
 
-/** Whether it is what a schema says of a value that does not fit. */
+/** Returns whether it is the error of a schema about a value that does not fit. */
 function hasIssues(error: unknown): boolean {
   return Array.isArray((error as { issues?: unknown } | null | undefined)?.issues);
 }

@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import { errorChain } from '#platform';
 
 /** Codes of a program that cannot be started, and HTTP statuses of a service that cannot be used. */
 const LASTING: readonly unknown[] = ['ENOENT', 'EACCES', 401, 403, 404, 405];
@@ -11,14 +12,12 @@ const LASTING_NAMES = [
   'ListTooLarge',
   'NoToolList',
 ];
-const MAX_CAUSES = 10;
 const NOT_FOUND = 404;
 
 /** Returns whether a server stays unusable until somebody changes its entry or the allowances. */
 export function isMisconfigured(error: unknown): boolean {
   let isOpening = false;
-  // Not `instanceof`, because under Jest the errors of Node have another class Error.
-  for (let next = error, i = 0; types.isNativeError(next) && i < MAX_CAUSES; next = next.cause, i++) {
+  for (const next of errorChain(error)) {
     if (next.name === 'ServerUnavailable') isOpening = true;
     // The answer to a request of a session that is over. The next connection has another.
     if (!isOpening && next.name === 'McpError' && codeOf(next.cause) === NOT_FOUND) return false;

@@ -2,13 +2,13 @@ import { stripVTControlCharacters } from 'node:util';
 import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { hideSecrets } from './hide-secrets.ts';
 
-/** What is known of a tool server's process when it gave no answer. */
+/** The known state of a tool server's process that did not answer. */
 export interface Ending {
   /** Null while it runs. */
   exit: { status: number | null; signal: string | null } | null;
-  /** The limit that its output broke, for which the worker ended it. */
+  /** The limit that its output exceeded, so that the worker ended it. */
   broken: Error | null;
-  /** The last lines of its standard error that say something. */
+  /** The last lines of its standard error, without those of stack traces. */
   lastLines: readonly string[];
 }
 
@@ -28,10 +28,10 @@ class ServerEnded extends Error {
 
 const MAX_LINES = 3;
 const MAX_LINE = 300;
-/** Lines of a stack trace, and what Node writes around one. */
+/** Lines of a stack trace, and those that Node writes around one. */
 const SAYS_NOTHING = /^\s+at\s|^[\s{}[\]()^~,]*$|^Node\.js v[\d.]+$/;
 
-/** Keeps the last lines of a standard error that say something. */
+/** Keeps the last lines of a standard error, without those of stack traces. */
 export class LastLines {
   private kept: string[] = [];
 
@@ -40,7 +40,7 @@ export class LastLines {
     this.kept = [...this.kept, line].slice(-MAX_LINES);
   }
 
-  /** To be called where more lines come that are not read: these are not the last ones then. */
+  /** Must be called if later lines are not read, because the kept ones are then not the last. */
   forget(): void {
     this.kept = [];
   }
@@ -51,8 +51,8 @@ export class LastLines {
 }
 
 /**
- * Returns the error of a server that could not be spoken to, with what its process left as its reason. Errors that have a
- * reason of their own are returned as they are.
+ * Returns the error of a server that could not be reached, with the exit and the last lines of its process as the reason. Returns an
+ * error that has another reason unchanged.
  */
 export function explainEnd(error: unknown, { exit, broken, lastLines }: Ending, secrets: readonly string[]): unknown {
   if (!(error instanceof McpError)) return error;
@@ -74,7 +74,7 @@ function how(exit: Ending['exit'], broken: Error | null): string {
   return `The program ended with ${signal === null ? `exit status ${status}` : `signal ${signal}`} before it answered`;
 }
 
-/** Hides secrets before it shortens: nobody would recognise a part of one. */
+/** Hides secrets before it shortens the line, because a part of a secret would not be recognized. */
 function shownLine(line: string, secrets: readonly string[]): string {
   const hidden = hideSecrets(stripVTControlCharacters(line), secrets);
   return hidden

@@ -1,8 +1,6 @@
-import { types } from 'node:util';
 import { causeMessage, causeWord, type FailureCause } from '#domain';
+import { chainedMessage, errorChain } from '#platform';
 import type { Ending } from './server-ending.ts';
-
-const MAX_CAUSES = 10;
 
 /** Fields of the errors of this folder, of the SDK and of Node. The errors may be copies without secrets. */
 type KnownError = Error & { code?: unknown; exit?: Ending['exit'] };
@@ -14,8 +12,7 @@ type KnownError = Error & { code?: unknown; exit?: Ending['exit'] };
  * @param error has no secrets
  */
 export function serverReport(serverName: string, error: unknown, type?: string): FailureCause {
-  const chain: KnownError[] = [];
-  for (let next = error; types.isNativeError(next) && chain.length < MAX_CAUSES; next = next.cause) chain.push(next);
+  const chain: KnownError[] = errorChain(error);
   const exit = chain.find((each) => each.exit)?.exit;
   const status = chain.map(({ name, code }) => (name === 'McpError' ? null : code)).find(isStatus);
   const code = chain.map((each) => each.code).find((each) => typeof each === 'string');
@@ -28,7 +25,7 @@ export function serverReport(serverName: string, error: unknown, type?: string):
     signal: exit?.signal ?? undefined,
     status,
     code: status === undefined ? causeCode(code ?? jsonRpc) : undefined,
-    message: causeMessage([...new Set(chain.map(({ message }) => message))].join(' ')),
+    message: causeMessage(chainedMessage(error)) || undefined,
   };
 }
 

@@ -1,7 +1,6 @@
-import { types } from 'node:util';
 import { APICallError } from '@ai-sdk/provider';
 import { BOUNDS, causeMessage, causeWord, type FailureCause, type RunErrorCode } from '#domain';
-import { BodyTooLarge } from '#platform';
+import { BodyTooLarge, errorChain } from '#platform';
 import { HarnessError } from '../harness.ts';
 import { MessageTooComplex } from '../json-shape.ts';
 import { baseUrlOf } from './continuation.ts';
@@ -172,11 +171,11 @@ const requestIdOf = (headers: Record<string, string>): string | undefined =>
 
 /** Returns the error which says that an event of the answer is too large or has too many parts. */
 function tooLargeIn(error: unknown): Error | undefined {
-  return causesOf(error).find((cause) => cause instanceof BodyTooLarge || cause instanceof MessageTooComplex);
+  return errorChain(error).find((cause) => cause instanceof BodyTooLarge || cause instanceof MessageTooComplex);
 }
 
 function failureOf(error: unknown): Failure {
-  const chain = causesOf(error);
+  const chain = errorChain(error);
   // By its name, because this harness does not depend on the outbound guard.
   const refused = chain.find(({ name }) => name === 'AddressRefused');
   if (refused !== undefined)
@@ -206,13 +205,6 @@ function messageOf(chain: readonly Error[]): string {
   const isHarmless = first instanceof ProviderSilent || first instanceof StreamCut || APICallError.isInstance(first);
   const text = isHarmless ? first.message : (first?.name ?? 'unknown');
   return code === undefined ? text : `${text} (${code})`;
-}
-
-function causesOf(error: unknown): Error[] {
-  const chain: Error[] = [];
-  // Not `instanceof`, because under Jest the errors of Node's fetch have another class Error.
-  for (let next = error; types.isNativeError(next) && chain.length < 10; next = next.cause) chain.push(next);
-  return chain;
 }
 
 /** Returns the error that the provider sent in its answer. Anthropic's package wraps it if it is the first event. */
