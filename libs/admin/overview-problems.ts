@@ -1,13 +1,15 @@
 import type { Overview, Problem, QueueStatus } from '#contract';
+import { summarizeCause, type FailureCause } from '#domain';
 
-/** A row of overview-problems.sql; `lost_files` counts files, not Runs. */
+/** A row of overview-problems.sql; `lost_files` counts files, not Runs. `failed_runs` has a row for each Agent, code and cause. */
 export interface FoundRuns {
   kind: 'lease_over' | 'lost_files' | 'backlog' | 'failed_runs' | 'waiting_runs';
   count: number;
-  /** The number of them that can be retried. */
-  retryable: number;
   since: string;
   runs: Problem['runs'];
+  agentName: string | null;
+  code: string | null;
+  cause: FailureCause | null;
 }
 
 /** The state that the problems are derived from. */
@@ -29,13 +31,16 @@ type Finding = Omit<Problem, 'kind' | 'runs' | 'count' | 'since'> & Partial<Pick
 /** Returns the problems by severity, then causes before their effects. */
 export function problemsOf(all: Found): Problem[] {
   const problems = (Object.keys(CHECKS) as Problem['kind'][]).flatMap((kind): Problem[] => {
-    const finding = CHECKS[kind](all);
-    return finding === null ? [] : [{ kind, count: null, since: null, runs: [], ...finding }];
+    const findings = [CHECKS[kind](all) ?? []].flat();
+    return findings.map((finding) => ({ kind, count: null, since: null, runs: [], ...finding }));
   });
   return SEVERITIES.flatMap((severity) => problems.filter((problem) => problem.severity === severity));
 }
 
-const CHECKS: Record<Problem['kind'], (all: Found) => Finding | null> = {
+/** The most groups of failed Runs that are separate problems. */
+const MAX_GROUPS = 5;
+
+const CHECKS: Record<Problem['kind'], (all: Found) => Finding | Finding[] | null> = {
   database_slow: ({ database: { latencyMs } }) => {
     if (latencyMs <= DATABASE_SLOW_MS[0]) return null;
     const severity = latencyMs > DATABASE_SLOW_MS[1] ? 'critical' : 'warning';
@@ -107,19 +112,13 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Finding | null> = {
     };
   },
 
-  failed_runs: (all) => {
-    const found = runsOf(all, 'failed_runs');
-    const { retryable = 0 } = all.found.find(({ kind }) => kind === 'failed_runs') ?? {};
-    if (found === null) return null;
-    const what = `${countRuns(found.count, 'has', 'have')} failed, and no newer Run followed.`;
-    const retry = 'Fix the cause, then retry';
-    const how =
-      retryable === found.count
-        ? `${retry} ${retryable === 1 ? 'it' : 'them'}.`
-        : retryable === 0
-          ? 'A retry would fail again; fix the cause and send a new message.'
-          : `${retry} the ${retryable} that can be retried; the others need a new message.`;
-    return { ...found, severity: 'warning', message: `${what} ${how}` };
+  failed_runs: ({ found }) => {
+    const groups = groupFailed(found.filter(({ kind }) => kind === 'failed_runs'));
+    const shown = groups.length > MAX_GROUPS ? groups.slice(0, MAX_GROUPS - 1) : groups;
+    const rest = groups.slice(shown.length);
+    const findings = shown.map((group) => failedFinding(group, ` of ${group.agentName} failed: ${whyOf(group)}.`));
+    if (rest.length === 0) return findings;
+    return [...findings, failedFinding(joined(rest), ` failed for ${rest.length} other causes.`)];
   },
 
   waiting_runs: (all) => {
@@ -136,6 +135,36 @@ function runsOf(
 ): { count: number; since: string; runs: Problem['runs'] } | null {
   const row = found.find((each) => each.kind === kind);
   return row === undefined ? null : { count: row.count, since: row.since, runs: row.runs };
+}
+
+type FailedRuns = Omit<FoundRuns, 'kind'>;
+
+const MAX_RUNS = 5;
+
+/** Returns the failed Runs by Agent and cause, the most first. Causes with the same summary are one. */
+function groupFailed(rows: readonly FailedRuns[]): FailedRuns[] {
+  const groups = new Map<string, FailedRuns[]>();
+  for (const row of rows) {
+    const key = JSON.stringify([row.agentName, row.code, whyOf(row)]);
+    groups.set(key, [...(groups.get(key) ?? []), row]);
+  }
+  return [...groups.values()].map(joined).sort((a, b) => b.count - a.count || (a.since < b.since ? -1 : 1));
+}
+
+function joined(rows: readonly FailedRuns[]): FailedRuns {
+  const count = rows.reduce((total, row) => total + row.count, 0);
+  const [since = ''] = rows.map((row) => row.since).sort();
+  const runs = rows.flatMap((row) => row.runs).slice(0, MAX_RUNS);
+  return { ...rows[0]!, count, since, runs };
+}
+
+const whyOf = ({ code, cause }: FailedRuns): string => (cause === null ? (code ?? 'unknown') : summarizeCause(cause));
+
+/** @param what the part of the message that follows "14 Runs" */
+function failedFinding({ count, since, runs }: FailedRuns, what: string): Finding {
+  const message =
+    count === 1 ? `1 Run${what} Fix the cause, then retry it.` : `${count} Runs${what} Fix the cause, then retry them.`;
+  return { severity: 'warning', count, since, runs, message };
 }
 
 const countRuns = (count: number, one: string, many: string): string =>

@@ -18,8 +18,8 @@ const well: QueueStatus = {
 const redis = { status: 'ok', version: '7', latencyMs: 1, usedBytes: 1 } as const;
 const unavailable = { status: 'away', version: null, latencyMs: null, usedBytes: null } as const;
 const run = { id: 'r', threadId: 't', agentName: 'a', status: 'failed', error: null, mayBeRetried: true } as const;
-const found = (kind: FoundRuns['kind'], count = 1, retryable = 0): Partial<Found> => ({
-  found: [{ kind, count, retryable, since, runs: [run] }],
+const found = (kind: FoundRuns['kind'], count = 1): Partial<Found> => ({
+  found: [{ kind, count, since, runs: [run], agentName: 'support', code: 'internal', cause: null }],
 });
 const problems = (changed: Partial<Found> = {}) =>
   problemsOf({ found: [], queue: well, database: { latencyMs: 1 }, redis, ...changed });
@@ -107,13 +107,41 @@ test.each<[string, Partial<Found>, object[]]>([
   for (const { message } of reported) expect(message).toMatch(/\. [A-Z].*\.$/);
 });
 
-test.each([
-  [1, 1, 'retry it.'],
-  [2, 2, 'retry them.'],
-  [2, 0, 'fix the cause'],
-  [3, 1, 'retry the 1 that can be'],
-])('describes %d failed Runs, %d of them retryable: %s', (count, retryable, words) => {
-  expect(problems(found('failed_runs', count, retryable))[0]?.message).toContain(words);
+describe('failed Runs', () => {
+  const at = (minute: number): string => `2026-11-22T09:0${minute}:00.000Z`;
+  const provider = { source: 'provider', name: 'api.example', status: 503 } as const;
+  const group = (agentName: string, count: number, more: Partial<FoundRuns> = {}): FoundRuns => ({
+    ...{ kind: 'failed_runs', count, since, runs: [run], code: 'provider_unavailable', cause: provider },
+    ...{ agentName, ...more },
+  });
+  const described = (...groups: FoundRuns[]) =>
+    problems({ found: groups }).map(({ message, count }) => [count, message]);
+
+  test('are counted by Agent and cause, the most first', () => {
+    const again = group('support', 3, { cause: { ...provider, code: 'overloaded' }, since: at(0), runs: [run, run] });
+    const groups = [
+      group('sales', 2),
+      group('support', 1),
+      again,
+      group('sales', 9, { cause: null, code: 'internal' }),
+    ];
+    expect(described(...groups)).toEqual([
+      [9, '9 Runs of sales failed: internal. Fix the cause, then retry them.'],
+      [4, '4 Runs of support failed: 503 from api.example. Fix the cause, then retry them.'],
+      [2, '2 Runs of sales failed: 503 from api.example. Fix the cause, then retry them.'],
+    ]);
+    expect(described(group('sales', 1))).toEqual([
+      [1, '1 Run of sales failed: 503 from api.example. Fix the cause, then retry it.'],
+    ]);
+    expect(problems({ found: groups })[1]).toMatchObject({ since: at(0), runs: [run, run, run] });
+  });
+
+  test('have one problem for all causes but the most frequent', () => {
+    const groups = Array.from({ length: 7 }, (_, i) => group(`agent ${i}`, 10 - i));
+    const messages = described(...groups);
+    expect(messages).toHaveLength(5);
+    expect(messages.at(-1)).toEqual([15, '15 Runs failed for 3 other causes. Fix the cause, then retry them.']);
+  });
 });
 
 test('sorts problems by severity', () => {

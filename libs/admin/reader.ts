@@ -80,6 +80,7 @@ export interface RunsWanted extends PageWanted {
   status?: Filter;
   errorCode?: Filter;
   since?: Filter;
+  userId?: Filter;
 }
 
 export interface AuditWanted extends PageWanted {
@@ -140,9 +141,9 @@ export class AdminReader {
   }
 
   async runs({ id, threadId, live, organizationId, agentId, status, ...wanted }: RunsWanted): Promise<ManagedRun[]> {
-    const { errorCode, since, cursor, limit = 1 } = wanted;
+    const { errorCode, since, userId, cursor, limit = 1 } = wanted;
     const created = [since, since === undefined ? null : firstRunIdSince(since)];
-    const values = [id, threadId, organizationId, agentId, status, cursor, live, errorCode, ...created, limit];
+    const values = [id, threadId, organizationId, agentId, status, cursor, live, errorCode, ...created, limit, userId];
     return (await this.read<RunRow>(RUNS, values)).map(toRun);
   }
 
@@ -161,10 +162,11 @@ type Work = NonNullable<ManagedRun['work']>;
 type RunRow = Omit<ManagedRun, 'work' | 'cause'> & { cause: AttemptCause | null } & ({ state: null } | Work);
 
 function toRun(row: RunRow): ManagedRun {
-  const { id, threadId, organizationId, organizationName, agentId, agentName, status, trigger } = row;
+  const { id, threadId, threadTitle, organizationId, organizationName, agentId, agentName, userId, status, trigger } =
+    row;
   const { createdAt, startedAt, completedAt, updatedAt, error, mayBeRetried } = row;
   const cause = row.cause && { summary: summarizeCause(row.cause), ...row.cause };
-  const whose = { organizationId, organizationName, agentId, agentName };
+  const whose = { threadTitle, organizationId, organizationName, agentId, agentName, userId };
   const when = { createdAt, startedAt, completedAt, updatedAt };
   const run = { id, threadId, ...whose, status, trigger, ...when, error, cause, mayBeRetried };
   if (row.state === null) return { ...run, work: null };

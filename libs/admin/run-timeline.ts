@@ -27,7 +27,7 @@ export type TimelineEvent =
   | Needed<'run.started'>
   | Needed<'run.resumed'>
   | Needed<'run.completed'>
-  | Needed<'run.cancelled'>
+  | Needed<'run.cancelled', 'by'>
   | Needed<'run.expired'>
   | Needed<'run.waiting', 'requests'>
   | Needed<'run.requeued', 'reason' | 'delayMs' | 'cause'>
@@ -61,14 +61,14 @@ type Kind = TimelineSpan['kind'];
  * from the last result before it, to its message. A step that stored nothing is shown unless the Run moved on in the same
  * append.
  */
-export function runTimeline(
-  events: readonly TimelineEvent[],
-  options: TimelineOptions,
-): Omit<RunTimeline, 'isComplete'> {
+export function runTimeline(events: readonly TimelineEvent[], options: TimelineOptions): FoldedTimeline {
   const fold = new TimelineFold(options);
   for (const event of events) fold.apply(event);
   return fold.result();
 }
+
+/** `cancelledBy`: the id of the person, token or operator. */
+type FoldedTimeline = Omit<RunTimeline, 'isComplete' | 'cancelledBy'> & { cancelledBy: string | null };
 
 const BOOT = 'Boot';
 
@@ -82,6 +82,7 @@ class TimelineFold {
   private readonly spans: TimelineSpan[] = [];
   private agentVersion: number | null = null;
   private losses = 0;
+  private cancelledBy: string | null = null;
   private usage: RunTimeline['usage'];
   /** The wait for a worker, with the delay before the Run is enqueued. Null while claimed. */
   private wait: Wait | null = null;
@@ -101,15 +102,15 @@ class TimelineFold {
     this.usage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: null, cost };
   }
 
-  result(): Omit<RunTimeline, 'isComplete'> {
-    const { agentVersion, usage, losses } = this;
+  result(): FoldedTimeline {
+    const { agentVersion, usage, losses, cancelledBy } = this;
     const { endedAt } = this.options;
     if (this.wait !== null) this.endWait(endedAt, endedAt === null ? null : 'unknown');
     // The last events of an ended Run can be missing. Its open spans end with it.
     if (endedAt !== null) for (const span of this.open) Object.assign(span, { endedAt, outcome: 'unknown' });
     // The sort is stable: spans that began at the same time keep their stored order.
     const spans = this.spans.toSorted((a, b) => (a.startedAt < b.startedAt ? -1 : Number(a.startedAt > b.startedAt)));
-    return { agentVersion, spans, usage, losses };
+    return { agentVersion, spans, usage, losses, cancelledBy };
   }
 
   apply(event: TimelineEvent): void {
@@ -185,6 +186,9 @@ class TimelineFold {
         this.endClaim(at, 'ok');
         break;
       case 'run.cancelled':
+        this.cancelledBy = event.data.by;
+        this.endClaim(at, 'cut');
+        break;
       case 'run.expired':
         this.endClaim(at, 'cut');
     }

@@ -124,7 +124,10 @@ async function retryRun(
   if (agent === null) throw new AdminRefused('conflict', NO_LIVE_VERSION);
   const newRunId = newId();
   const entry = { action: 'run.retried', targetId: runId, organizationId, details: { threadId, newRunId } };
-  const retried = threads.retry({ threadId, agent, runId, newRunId }, { hook: auditHook(actor, entry) });
+  const retried = threads.retry(
+    { threadId, agent, runId, newRunId, isRepaired: true },
+    { hook: auditHook(actor, entry) },
+  );
   await orRefuse(threadId, retried);
   return findRun(reader, newRunId);
 }

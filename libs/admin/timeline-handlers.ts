@@ -9,6 +9,7 @@ import { runTimeline, type TimelineEvent } from './run-timeline.ts';
 import { findRun, type ThreadHandlerParts } from './thread-handlers.ts';
 
 const RUN_RANGE = namedStatement(`${import.meta.dirname}/queries`, 'run-range.sql').text;
+const FIND_ACTOR = namedStatement(`${import.meta.dirname}/queries`, 'find-actor.sql').text;
 const RUN_EVENTS = namedStatement(`${import.meta.dirname}/queries`, 'run-events.sql').text;
 
 /** Fails to compile if TimelineEvent lacks one of the types. */
@@ -37,9 +38,18 @@ export function timelineHandlers({ pool, agents }: ThreadHandlerParts): SomeHand
         now: new Date().toISOString(),
         endedAt: run.completedAt,
       });
-      return { run, timeline: { ...timeline, isComplete } };
+      const cancelledBy = timeline.cancelledBy === null ? null : await findActor(pool, timeline.cancelledBy);
+      return { run, timeline: { ...timeline, cancelledBy, isComplete } };
     },
   };
+}
+
+type Actor = NonNullable<RunTimeline['cancelledBy']>;
+
+/** Returns the person or token with this id. Another id is that of a local operator, and is readable. */
+async function findActor(pool: Pool, id: string): Promise<Actor> {
+  const { rows } = await pool.query<Omit<Actor, 'id'>>({ text: FIND_ACTOR, values: [id] }).catch(rethrowUnavailable);
+  return { id, ...(rows[0] ?? { kind: 'local', name: id }) };
 }
 
 async function readEvents(

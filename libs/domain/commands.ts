@@ -66,6 +66,8 @@ export interface RetryRun {
   type: 'retry_run';
   runId: string;
   run: NewRun;
+  /** Whether a Run whose error is not retryable may be retried, because an operator has removed the cause. Default: no. */
+  isRepaired?: boolean;
 }
 
 /** Commands of workers. The holder of a claim proves it by `attempt`, the fencing token. */

@@ -128,11 +128,11 @@ function interrupt({ runId, by }: Interrupt, thread: Thread, now: string): Threa
   return [endRun(run, 'run.cancelled', { by }, now)];
 }
 
-function retryRun({ runId, run }: RetryRun, thread: Thread): ThreadEvent[] | Rejection {
+function retryRun({ runId, run, isRepaired = false }: RetryRun, thread: Thread): ThreadEvent[] | Rejection {
   const newest = thread.newestRun;
   if (newest?.id !== runId)
     return reject('run_not_retryable', newest === null ? undefined : 'The Thread has a newer Run.');
-  const trigger = retryTrigger(newest);
+  const trigger = retryTrigger({ ...newest, retryable: newest.retryable || isRepaired });
   if (trigger === null) return reject('run_not_retryable', NOT_RETRYABLE[newest.status] ?? 'It has not ended.');
   // An earlier Run has not ended, so there is no settled state to continue from.
   if (thread.runs.length > 0) return reject('thread_busy');

@@ -1,3 +1,4 @@
+import type { Command } from './commands.ts';
 import { command, event, given, happened, LIMITS, newRun, threadAfter } from './decider.testing.ts';
 import { runError } from './run-errors.ts';
 
@@ -194,6 +195,12 @@ describe('retry', () => {
     given(...RUNNING, ending, entered('IDLE', 'A'))
       .when(command.retry('A', 'B'))
       .then(queued('B', { trigger }), entered('RUNNING', 'B'));
+  });
+
+  test('continues a Run that failed with any error, if an operator has removed the cause', () => {
+    given(...RUNNING, failed('A', runError('provider_auth')), entered('IDLE', 'A'))
+      .when({ ...command.retry('A', 'B'), isRepaired: true } as Command)
+      .then(queued('B', { trigger: 'retry' }), entered('RUNNING', 'B'));
   });
 
   test.each([

@@ -10,6 +10,7 @@ import {
   type NamedFile,
   type PermissionDecision,
   type Rejection,
+  type RetryRun,
 } from '#domain';
 import {
   absentThread,
@@ -65,6 +66,12 @@ export interface SentEvents {
 }
 
 export type FileRemoval = { type: 'detach_file' | 'delete_file'; fileId: string } & NamedFile;
+
+interface Retry extends Pick<RetryRun, 'runId' | 'isRepaired'> {
+  threadId: string;
+  agent: Agent;
+  newRunId: string;
+}
 
 export interface ThreadsOptions {
   reader: ThreadReader;
@@ -141,12 +148,9 @@ export class Threads {
   }
 
   /** Creates a Run that repeats one that has ended (docs/spec/decisions.md#trigger). */
-  async retry(
-    { threadId, agent, runId, newRunId }: { threadId: string; agent: Agent; runId: string; newRunId: string },
-    joining: Joining,
-  ): Promise<Answered> {
+  async retry({ threadId, agent, runId, newRunId, isRepaired = false }: Retry, joining: Joining): Promise<Answered> {
     const run = { ...(await this.plan(agent)).run, runId: newRunId };
-    return this.change(threadId, [{ type: 'retry_run', runId, run }], joining);
+    return this.change(threadId, [{ type: 'retry_run', runId, run, isRepaired }], joining);
   }
 
   /** Runs commands that need nothing else: archive, terminate, interrupt, decide. */

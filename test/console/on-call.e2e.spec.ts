@@ -119,7 +119,15 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
 
       await visit('narrow', async (visited) => {
         const failed = await find(visited, 'Runs failed');
+        await failed.getByText(/^1 Run of flaky failed: 503 from 127\.0\.0\.1:\d+\. Fix the cause/).waitFor();
         await failed.getByText(/^provider_unavailable: /).waitFor();
+        await visited.page.goto(`/console/runs/${runId}`);
+        await visited.page
+          .getByRole('alert')
+          .getByText(/^503 from 127\.0\.0\.1:\d+$/)
+          .waitFor();
+        await visited.look('on-call-cause');
+        await visited.page.goBack();
         await failed.getByRole('button', { name: `Retry Run ${runId}` }).click();
         await isWell(visited);
         const { id, ...run } = await endOf(caller, threadId);

@@ -84,13 +84,10 @@ test('the overview counts Runs that ended within the window, and lists failed on
     {
       kind: 'failed_runs',
       count: 1,
-      runs: [{ id: broken.runId, threadId: broken.threadId, agentName: 'echo', status: 'failed', mayBeRetried: false }],
+      message: '1 Run of echo failed: provider_auth. Fix the cause, then retry it.',
+      runs: [{ id: broken.runId, threadId: broken.threadId, agentName: 'echo', status: 'failed', mayBeRetried: true }],
     },
   ]);
-  await admin.pool.query(`update run_summaries set error = error || '{"retryable": true}' where run_id = $1`, [
-    broken.runId,
-  ]);
-  await overviewWhere('the Run may be retried', ({ problems }) => problems.some(({ runs }) => runs[0]?.mayBeRetried));
   // After a new message, there is nothing left to do.
   const message = { type: 'user_message', text: 'again' };
   await admin.api.post(`/threads/${broken.threadId}/events`, { body: { events: [message] } });

@@ -73,7 +73,7 @@ test('the timeline shows a tool between two model steps, with the tokens of both
   ]);
   expectWhole(answer);
   const { spans, usage, ...rest } = answer.timeline;
-  expect(rest).toEqual({ agentVersion: 1, losses: 0, isComplete: true });
+  expect(rest).toEqual({ agentVersion: 1, losses: 0, cancelledBy: null, isComplete: true });
   const steps = spans.filter(({ kind }) => kind === 'model');
   expect(spans[0]!.name).toBe('Waiting for a worker');
   expect(steps.map(({ name }) => name)).toEqual(['claude', 'claude']);
@@ -132,6 +132,7 @@ test('the timelines of a cancelled Run and of its retry are separate', async () 
     ['model', 1, 'cut'],
   ]);
   expectWhole(cancelled);
+  expect(cancelled.timeline.cancelledBy).toMatchObject({ kind: 'operator', name: 'Grace' });
   const { run } = await admin.do('retryRun', { params: { runId } });
   expect(run.threadId).toBe(threadId);
   await until(run.id, 'running');
@@ -141,7 +142,8 @@ test('the timelines of a cancelled Run and of its retry are separate', async () 
     ['model', 1, null],
   ]);
   expect((await timelineOf(runId)).timeline).toEqual(cancelled.timeline);
-  await admin.do('cancelRun', { params: { runId: run.id } });
+  await admin.api.post(`/threads/${threadId}/events`, { body: { events: [{ type: 'user_interrupt' }] } });
+  expect((await timelineOf(run.id)).timeline.cancelledBy).toMatchObject({ kind: 'person' });
 });
 
 test('the timeline of a Run with too many events is incomplete, and deltas do not count', async () => {

@@ -170,13 +170,12 @@ describe('the admin API finds', () => {
     expect(await runsOf({ scope: 'all', errorCode: 'provider_auth' })).toEqual([runId]);
     expect(await runsOf({ errorCode: 'provider_auth' })).toEqual([]);
     expect(await runsOf({ scope: 'all', errorCode: 'provider' })).toEqual([]);
-    const mayBeRetried = async (): Promise<boolean> =>
-      (await admin.do('getRun', { params: { runId } })).run.mayBeRetried;
-    expect(await mayBeRetried()).toBe(false);
-    await admin.pool.query(`update run_summaries set error = error || '{"retryable": true}' where run_id = $1`, [
-      runId,
-    ]);
-    expect(await mayBeRetried()).toBe(true);
+    const { userId } = (await admin.do('getThread', { params: { threadId } })).thread;
+    expect(await runsOf({ scope: 'all', agentId: other, userId })).toEqual([liveId, runId]);
+    expect(await runsOf({ scope: 'all', agentId: other, userId: `${userId}x` })).toEqual([]);
+    // Callers can retry only what may succeed without a change. Operators have removed the cause.
+    expect((await admin.do('getRun', { params: { runId } })).run.mayBeRetried).toBe(true);
+    expect((await admin.api.post(`/threads/${threadId}/runs/${runId}/retry`)).status).toBe(409);
     const { createdAt } = (await admin.do('getRun', { params: { runId: liveId } })).run;
     expect(await runsOf({ agentId: other, scope: 'all', since: createdAt })).toEqual([liveId]);
     expect(await runsOf({ agentId: other, since: createdAt, status: 'queued' })).toEqual([liveId]);

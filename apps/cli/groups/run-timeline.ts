@@ -17,9 +17,9 @@ const columns: Column<TimelineSpan>[] = [
   { head: 'cause', value: ({ cause }) => cause?.summary, cut: true },
 ];
 
-/** What a Run spent its time and tokens on, for people. */
+/** Describes how a Run spent its time and tokens. */
 export function describeTimeline(session: Session, timeline: RunTimeline): string {
-  const { agentVersion, spans, usage, losses, isComplete } = timeline;
+  const { agentVersion, spans, usage, losses, cancelledBy, isComplete } = timeline;
   const totals = renderFields([
     ['agent version', agentVersion],
     ['tokens in', usage.inputTokens],
@@ -27,6 +27,7 @@ export function describeTimeline(session: Session, timeline: RunTimeline): strin
     ['tokens out', usage.outputTokens],
     ['cost', usage.cost],
     ['losses', losses],
+    ...(cancelledBy ? [['cancelled by', `${cancelledBy.name} (${cancelledBy.kind})`] as const] : []),
   ]);
   const rest = isComplete ? '' : '\n\nThe Run has more events than the timeline reads; later events are missing.';
   return `${totals}\n\n${session.table(columns, spans)}${rest}`;

@@ -15,6 +15,7 @@ export const runColumns: Column<ManagedRun>[] = [
   { head: 'thread', value: ({ threadId }) => threadId, wide: true },
   { head: 'status', value: ({ status }) => status },
   { head: 'trigger', value: ({ trigger }) => trigger, wide: true },
+  { head: 'user id', value: ({ userId }) => userId, cut: true, wide: true },
   { head: 'created', value: ({ createdAt }) => createdAt },
   { head: 'worker', value: ({ work }) => work?.holder, cut: true, wide: true },
   { head: 'error', value: ({ error }) => error?.code },
@@ -27,6 +28,7 @@ const fieldsOf = (run: ManagedRun): string =>
     ['message', run.error?.message],
     ...causeFieldsOf(run.cause),
     ['may be retried', run.completedAt === null ? null : run.mayBeRetried],
+    ['title', run.threadTitle],
     ['started', run.startedAt],
     ['completed', run.completedAt],
     ['updated', run.updatedAt],
@@ -64,12 +66,13 @@ type ListOptions = Paging & {
   agent?: string;
   status?: ManagedRun['status'];
   error?: string;
+  userId?: string;
   since?: string;
 };
 
 const list: CommandSpec<[], ListOptions> = {
   usage: 'list',
-  description: 'List live Runs, newest first. --ended and --thread include ended Runs.',
+  description: 'List live Runs, newest first. --ended, --thread and --user-id include ended Runs.',
   options: [
     { flags: '--thread <threadId>', description: 'all Runs of this Thread' },
     { flags: '--ended', description: 'include ended Runs' },
@@ -77,6 +80,10 @@ const list: CommandSpec<[], ListOptions> = {
     { flags: '--agent <agent>', description: 'only this Agent’s' },
     { flags: '--status <status>', description: 'only this status; an ended one needs no --ended', choices: STATUSES },
     { flags: '--error <code>', description: 'only Runs that failed with this code; needs no --ended' },
+    {
+      flags: '--user-id <id>',
+      description: 'only Runs of this user id of the application, including ended ones',
+    },
     {
       flags: '--since <when>',
       description: 'only Runs created since a date, or a time ago: 7d, 12h',
@@ -88,18 +95,20 @@ const list: CommandSpec<[], ListOptions> = {
     ['run list'],
     ['run list --agent echo --status waiting_input'],
     ['run list --error provider_unavailable --since 12h'],
+    ['run list --user-id customer-7'],
     ['run list --thread 01JD0000000000000000000000'],
   ],
-  async run(session, _, { thread, ended, org, agent, status, error, since, ...paging }) {
+  async run(session, _, { thread, ended, org, agent, status, error, userId, since, ...paging }) {
     const organization = await optional(organizationId, session, org);
     const hasEnded = status !== undefined && !LIVE.includes(status);
     const filter = {
-      scope: ended || hasEnded || error !== undefined ? ('all' as const) : ('live' as const),
+      scope: ended || hasEnded || (error ?? userId) !== undefined ? ('all' as const) : ('live' as const),
       threadId: thread,
       organizationId: organization,
       agentId: agent === undefined ? undefined : await agentId(session, agent, organization),
       status,
       errorCode: error,
+      userId,
       since,
     };
     await session.printPages(paging, runColumns, async (page) => {

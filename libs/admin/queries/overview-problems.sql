@@ -1,5 +1,7 @@
--- Runs that need attention, by problem: count, start, and the oldest 5, retryable ones first. Includes live Runs, and failed Runs
+-- Runs that need attention, by problem: count, start, and the oldest 5. Includes live Runs, and failed Runs
 -- since $1 that are still the last of their Thread. Leaves out terminated and archived Threads, which need no other Run.
+-- Counts failed Runs by Agent, error and cause, without the fields of a cause that differ between Runs with the same one.
+-- Returns at most 200 groups, the largest.
 with found as (
   select case when state = 'waiting' then 'waiting_runs'
               -- A worker renews its lease three times before it expires, and the reaper runs each second.
@@ -7,28 +9,31 @@ with found as (
               when state = 'ready' and limited_by is null then 'backlog' end as kind,
          run_id,
          case state when 'leased' then due_at else since end as since,
-         false as retryable
+         null::text as agent_id, null::text as code, null::jsonb as cause
   from run_work
   union all
-  select 'failed_runs', r.run_id, r.completed_at, (r.error ->> 'retryable')::boolean
+  select 'failed_runs', r.run_id, r.completed_at, t.agent_id, r.error ->> 'code',
+         r.cause - '{attempt,message,requestId,waitedMs,step}'::text[]
   from run_summaries r
   join thread_summaries t on t.thread_id = r.thread_id
   where r.error is not null and r.completed_at >= $1
     and t.last_run_id = r.run_id and t.status <> 'TERMINATED' and not t.archived
 ),
 counted as (
-  select kind,
+  select kind, agent_id, code, cause,
          count(*)::integer as count,
-         count(*) filter (where retryable)::integer as retryable,
          min(since) as since,
-         (array_agg(run_id order by retryable desc, since, run_id))[1:5] as run_ids
+         (array_agg(run_id order by since, run_id))[1:5] as run_ids
   from found
   where kind is not null
-  group by kind
+  group by kind, agent_id, code, cause
+  order by kind = 'failed_runs', count desc, min(since)
+  limit 200
 )
-select kind, count, retryable, since,
+select kind, count, since, code, cause,
+       (select a.name from agents a where a.id = counted.agent_id) as "agentName",
        (select json_agg(json_build_object('id', r.run_id, 'threadId', r.thread_id, 'status', r.status, 'error', r.error,
-                 'mayBeRetried', counted.kind = 'failed_runs' and (r.error ->> 'retryable')::boolean,
+                 'mayBeRetried', counted.kind = 'failed_runs',
                  'agentName', (select a.name from agents a where a.id = t.agent_id)) order by i)
         from unnest(run_ids) with ordinality as oldest (run_id, i)
         join run_summaries r on r.run_id = oldest.run_id
@@ -36,4 +41,5 @@ select kind, count, retryable, since,
 from counted
 union all
 -- Files whose bytes a reader did not find.
-select 'lost_files', count(*)::integer, 0, min(lost_at), '[]'::json from files where lost_at is not null having count(*) > 0
+select 'lost_files', count(*)::integer, min(lost_at), null, null, null, '[]'::json
+from files where lost_at is not null having count(*) > 0

@@ -1,5 +1,5 @@
 -- A page of Runs, newest first, live ones with their work item. Filters: id ($1), Thread ($2), live ($7), organization ($3),
--- agent ($4), status ($5), error code ($8), created since ($9), which implies ids from $10. Cursor: $6.
+-- agent ($4), status ($5), error code ($8), created since ($9), which implies ids from $10, user ($12). Cursor: $6.
 --
 -- Uses `any (array (…))` instead of a join or `in`: the planner removes absent filters, and turns the others into index keys.
 -- Within an `or`, `in (select …)` would filter each row of a full scan.
@@ -11,14 +11,15 @@ select r.run_id as id,
        r.completed_at as "completedAt",
        r.updated_at   as "updatedAt",
        r.error, r.cause,
-       -- Same rule as retry_run of the domain.
+       -- Same rule as retry_run of the domain, for operators.
        r.run_id = t.last_run_id and not t.archived and t.status <> 'TERMINATED'
-         and case r.status when 'failed' then (r.error ->> 'retryable')::boolean
-                           else r.status in ('cancelled', 'expired') end as "mayBeRetried",
+         and r.status in ('failed', 'cancelled', 'expired') as "mayBeRetried",
        t.organization_id as "organizationId",
        (select o.name from organizations o where o.id = t.organization_id) as "organizationName",
        t.agent_id     as "agentId",
        (select a.name from agents a where a.id = t.agent_id) as "agentName",
+       t.user_id      as "userId",
+       t.title        as "threadTitle",
        w.state, w.limited_by as "limitedBy", w.dispatch, w.attempt, w.holder,
        w.due_at       as "dueAt",
        w.since
@@ -47,5 +48,9 @@ where ($1::text is null or r.run_id = $1)
   and ($8::text is null or r.error ->> 'code' = $8)
   and ($9::timestamptz is null or r.created_at >= $9)
   and ($10::text is null or r.run_id >= $10)
+  and ($12::text is null or r.thread_id = any (array(
+        -- The index of users begins with the agent.
+        select u.thread_id from thread_summaries u
+        where u.user_id = $12 and u.agent_id = any (array(select a.id from agents a)))))
 order by r.run_id desc
 limit $11

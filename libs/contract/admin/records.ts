@@ -240,10 +240,16 @@ export const managedRun = z
   .strictObject({
     id: answeredUlid,
     threadId: answeredUlid,
+    threadTitle: z
+      .string()
+      .nullable()
+      .optional()
+      .meta({ description: 'The title of its Thread; earlier releases omit it.' }),
     organizationId: answeredUlid,
     organizationName,
     agentId: answeredUlid,
     agentName,
+    userId: z.string().optional().meta({ description: 'The user of the application; earlier releases omit it.' }),
     status: z.enum(['queued', 'booting', 'running', 'waiting_input', 'completed', 'failed', 'cancelled', 'expired']),
     trigger: z.enum(['user_prompt', 'retry', 'resume', 'system']),
     createdAt: dateTime,
@@ -264,7 +270,7 @@ export const managedRun = z
       }),
     mayBeRetried: z.boolean().meta({
       description:
-        'Whether retryRun accepts it: cancelled, expired or failed with a retryable error, and the newest Run of a Thread that is neither archived nor terminated.',
+        'Whether retryRun accepts it: cancelled, expired or failed, and the newest Run of a Thread that is neither archived nor terminated.',
     }),
     work: z
       .strictObject({

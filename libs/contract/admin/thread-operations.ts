@@ -138,6 +138,7 @@ export const threadOperations = {
       agentId: ulid.optional(),
       status: managedRun.shape.status.optional().meta({ description: 'Only Runs with this status.' }),
       errorCode: newName.optional().meta({ description: 'Only Runs that failed with this code.' }),
+      userId: newName.optional().meta({ description: 'Only Runs of Threads of this user of the application.' }),
       since: time.optional().meta({ description: 'Only Runs created at or after this time.' }),
     }),
     body: emptyBody,
@@ -174,7 +175,8 @@ export const threadOperations = {
     path: '/runs/{runId}/retry',
     summary: 'Continue a failed, cancelled or expired Run in a new Run',
     description:
-      'Accepts only the Thread’s newest Run, as for callers (`retry`, `resume`). Completed tool calls are not repeated.',
+      'Accepts only the Thread’s newest Run. Unlike callers, operators can retry any failed Run, once they have removed its cause. ' +
+      'Completed tool calls are not repeated.',
     params: runParams,
     query: nothing,
     body: emptyBody,

@@ -99,6 +99,17 @@ export const runTimeline = z
       .int()
       .min(0)
       .meta({ description: 'How many times a lease of the Run expired. Retryable failures are not counted here.' }),
+    cancelledBy: z
+      .strictObject({
+        kind: z.enum(['person', 'service', 'operator', 'local']).meta({
+          description: 'The owner of the token; `local`: someone on a machine that can reach the database (`--local`).',
+        }),
+        id: z.string().meta({ description: 'Id of the person or token; for `local`, user and host.' }),
+        name: z.string(),
+      })
+      .nullable()
+      .optional()
+      .meta({ description: 'Who cancelled the Run. Null if it was not cancelled, or its Thread was terminated.' }),
     isComplete: z
       .boolean()
       .meta({ description: '`false` if the Run has more events than were read, so later spans are missing.' }),

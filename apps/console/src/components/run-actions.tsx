@@ -12,7 +12,7 @@ interface Props {
   isCompact?: boolean;
 }
 
-/** What can be done with a Run as it is now: cancel while it lives, retry where the service would. */
+/** The actions that a Run allows now: cancel it while it is live, or retry it. */
 export function RunActions({ run, isCompact = false }: Props) {
   const { id } = run;
   const cancel = useAction(() => post('/runs/{runId}/cancel', { params: { runId: id } }), {
@@ -26,7 +26,7 @@ export function RunActions({ run, isCompact = false }: Props) {
       isDangerous: true,
     },
   });
-  // A retry is a new Run: its page is one click away in the list, and is not forced on who mends many.
+  // Does not open the page of the new Run, so that several Runs can be retried from a list.
   const retry = useAction(() => post('/runs/{runId}/retry', { params: { runId: id } }), {
     done: (answer) => `Run ${shortenId(id)} is retried as Run ${shortenId(answer.run.id)}.`,
   });

@@ -16,7 +16,7 @@ import classes from './overview.module.css';
 
 interface Help {
   title: string;
-  /** Where all of it is seen. */
+  /** The page that lists all of it. */
   link?: { to: string; label: string };
 }
 
@@ -40,11 +40,11 @@ const ICON = { critical: IconAlertOctagon, warning: IconAlertTriangle, info: Ico
 
 interface Props {
   overview: Overview;
-  /** That it could be read again just now: what is not known to be wrong is not well yet. */
+  /** Whether the overview is current. An old one does not prove that all is well. */
   isNow: boolean;
 }
 
-/** What is wrong, the worst first, each with what mends it; or that all is well. */
+/** Lists the problems, the worst first, each with its remedy. */
 export function Problems({ overview: { problems, queue, at }, isNow }: Props) {
   return (
     <Stack component="section" gap="xs" aria-label="Problems" mb="md">
@@ -60,7 +60,11 @@ export function Problems({ overview: { problems, queue, at }, isNow }: Props) {
         </Alert>
       )}
       {problems.map((problem) => (
-        <ProblemCard key={problem.kind} problem={problem} queue={queue} />
+        <ProblemCard
+          key={`${problem.kind} ${problem.message.replace(/^\d+ Runs? /, '')}`}
+          problem={problem}
+          queue={queue}
+        />
       ))}
     </Stack>
   );
@@ -106,7 +110,7 @@ function ProblemCard({ problem, queue }: { problem: Problem; queue: QueueStatus 
   );
 }
 
-/** What mends it, right there. */
+/** Shows the actions that solve the problem. */
 function Mending({ problem, queue }: { problem: Problem; queue: QueueStatus }): ReactNode {
   if (problem.kind === 'queue_paused') return <QueueSwitch queue={queue} />;
   if (problem.kind === 'waiting_runs') return <Waiting />;
@@ -133,7 +137,7 @@ function ProblemRun({ run }: { run: Problem['runs'][number] }) {
   );
 }
 
-/** What the first of them ask. */
+/** Shows the requests of the first waiting Runs. */
 function Waiting() {
   const query = useOperation('/confirmations', { query: { limit: 5 } }, { refetchInterval: 5_000 });
   return (

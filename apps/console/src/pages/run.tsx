@@ -1,6 +1,6 @@
 import { Anchor, Stack, Text } from '@mantine/core';
 import { Link, useParams } from 'wouter';
-import type { ManagedRun, ManagedThread } from '#contract';
+import type { ManagedRun, ManagedThread, RunTimeline as Timeline } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
 import { Ago } from '../components/ago.tsx';
 import { formatTime } from '../components/format.ts';
@@ -18,7 +18,7 @@ import { FactSection } from '../components/facts.tsx';
 import { PendingConfirmations } from '../components/pending-confirmations.tsx';
 import { TRIGGERS } from '../components/triggers.ts';
 
-/** So often is read what is shown of a Run, live or ended. Milliseconds. */
+/** Intervals at which a live and an ended Run are read again, milliseconds. */
 const LIVE_MS = 2_000;
 const ENDED_MS = 30_000;
 const howOften = (answer: { run: ManagedRun } | undefined): number =>
@@ -43,7 +43,7 @@ function RunView({ run }: { run: ManagedRun }) {
   const { id: runId, threadId } = run;
   const isLive = !hasEnded(run.status);
   const thread = useOperation('/threads/{threadId}', { params: { threadId } }).data?.thread;
-  // Until its own Run has ended: what is shown above may be newer.
+  // By its own answer, because the Run above may be newer.
   const read = useOperation('/runs/{runId}/timeline', { params: { runId } }, { refetchInterval: howOften });
   return (
     <>
@@ -53,7 +53,7 @@ function RunView({ run }: { run: ManagedRun }) {
       <Stack gap="md">
         <Failure run={run} />
         {isLive && <PendingConfirmations threadId={threadId} runId={runId} />}
-        <RunFacts run={run} thread={thread} version={read.data?.timeline.agentVersion ?? null} />
+        <RunFacts run={run} thread={thread} timeline={read.data?.timeline} />
         {run.work && <WorkItem work={run.work} />}
         <QueryState query={read}>
           {({ timeline }) => (
@@ -71,12 +71,13 @@ function RunView({ run }: { run: ManagedRun }) {
 function RunFacts({
   run,
   thread,
-  version,
+  timeline,
 }: {
   run: ManagedRun;
   thread: ManagedThread | undefined;
-  version: number | null;
+  timeline: Timeline | undefined;
 }) {
+  const { agentVersion: version = null, cancelledBy } = timeline ?? {};
   const newer = thread?.lastRunId === run.id ? null : thread?.lastRunId;
   return (
     <FactSection
@@ -101,10 +102,12 @@ function RunFacts({
           </>
         ),
         Organization: run.organizationName,
+        User: run.userId,
         Trigger: TRIGGERS[run.trigger],
         Created: <Moment time={run.createdAt} />,
         Started: <Moment time={run.startedAt} />,
         Ended: <Moment time={run.completedAt} />,
+        'Cancelled by': cancelledBy && `${cancelledBy.name} (${cancelledBy.kind})`,
         Id: <ShortId id={run.id} of="Run" />,
         'Newest Run of its Thread': newer && <ShortId id={newer} of="Run" to={`/runs/${newer}`} />,
         'Thread id': <ShortId id={run.threadId} of="Thread" />,

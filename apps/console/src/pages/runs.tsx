@@ -19,13 +19,13 @@ import type { RunStatusName } from '../components/status-table.ts';
 import { useUrlFilter } from '../components/url-filter.ts';
 import { RunFilters, RUN_FILTERS } from '../run/run-filters.tsx';
 
-/** More than a screen shows; a row takes some milliseconds to draw. */
+/** More rows than a screen shows. A row takes some milliseconds to draw. */
 const PAGE = 25;
 
-/** What can be done stands where it is seen on a phone too; the rest is scrolled to. */
+/** The actions come early, so that a phone shows them without scrolling. */
 const COLUMNS = ['Run', 'Status', 'Actions', 'Agent', 'Thread', 'Created', 'Waited', 'Took', 'Worker', 'Error'];
 
-/** Live Runs, or all, newest first. */
+/** Lists live Runs, or all, newest first. */
 export default function RunsPage() {
   const [filter, change] = useUrlFilter(RUN_FILTERS);
   const { scope, within, ...filters } = filter;
@@ -35,6 +35,7 @@ export default function RunsPage() {
     agentId: filters.agentId || undefined,
     organizationId: filters.organizationId || undefined,
     errorCode: filters.errorCode || undefined,
+    userId: filters.userId || undefined,
   };
   const runs = usePages('/runs', { query }, 'runs', { refetchInterval: 5_000, withinMinutes: Number(within) || 0 });
   const none = scope === 'all' ? 'No Runs yet.' : 'No live Runs.';

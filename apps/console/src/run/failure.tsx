@@ -15,7 +15,7 @@ export function Failure({ run: { status, error, cause } }: { run: ManagedRun }) 
       <Stack gap={4}>
         {error !== null && (
           <Text size="sm">
-            {error.message} {error.retryable ? 'A retry may help.' : 'A retry alone will not help.'}
+            {error.message} {error.retryable ? 'A retry may help.' : 'Fix the cause, then retry the Run.'}
           </Text>
         )}
         {cause && (

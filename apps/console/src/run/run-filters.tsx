@@ -6,7 +6,7 @@ import { AgentPicker, OrganizationPicker } from '../components/pickers.tsx';
 import { hasEnded, optionsOf, RUN_STATUS, type RunStatusName } from '../components/status-table.ts';
 import { WINDOWS } from '../components/windows.ts';
 
-export const RUN_FILTERS = ['scope', 'status', 'agentId', 'organizationId', 'errorCode', 'within'] as const;
+export const RUN_FILTERS = ['scope', 'status', 'agentId', 'organizationId', 'errorCode', 'userId', 'within'] as const;
 export type RunFilter = Record<(typeof RUN_FILTERS)[number], string>;
 
 interface Props {
@@ -15,7 +15,7 @@ interface Props {
 }
 
 export function RunFilters({ filter, change }: Props) {
-  // Which of the two lists is looked at is no filter of it.
+  // The choice between the two lists is not a filter.
   const { scope: shown, ...filters } = filter;
   const isOfEnded = filter.errorCode !== '' || hasEnded(filter.status as RunStatusName);
   return (
@@ -24,7 +24,7 @@ export function RunFilters({ filter, change }: Props) {
         size="xs"
         aria-label="Which Runs"
         value={shown === 'all' ? 'all' : 'live'}
-        // What only ended Runs are would leave none of the live ones, and the other way round.
+        // Filters for ended Runs would match no live Run.
         onChange={(scope) =>
           change(scope === 'all' ? { scope } : { scope: '', ...(isOfEnded ? { status: '', errorCode: '' } : {}) })
         }
@@ -56,6 +56,12 @@ export function RunFilters({ filter, change }: Props) {
         placeholder="Exact code"
         value={filter.errorCode}
         onChange={(errorCode) => change(errorCode === '' ? { errorCode } : { errorCode, scope: 'all' })}
+      />
+      <FilterText
+        label="User id"
+        placeholder="Exact id"
+        value={filter.userId}
+        onChange={(userId) => change(userId === '' ? { userId } : { userId, scope: 'all' })}
       />
     </FilterBar>
   );

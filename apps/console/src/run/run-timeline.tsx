@@ -26,11 +26,11 @@ const OUTCOMES: Record<NonNullable<TimelineSpan['outcome']>, { label: string; co
   cut: { label: 'Cut', color: 'orange' },
 };
 
-/** What a Run spent its time on, as a waterfall: a table whose rows have a bar each, on one axis. */
+/** Shows how a Run spent its time, as a table whose rows have a bar each, on one axis. */
 export function RunTimeline({ timeline, isLive }: { timeline: Timeline; isLive: boolean }) {
   const { spans, isComplete } = timeline;
   const [shortenWaits, setShortenWaits] = useState(true);
-  // Only what goes on grows: a timeline that has ended is not drawn again each second.
+  // A timeline without open spans is not drawn again each second.
   const goesOn = spans.some(({ endedAt }) => endedAt === null);
   const until = useClock((now) => (goesOn ? now : 0));
   const layout = useMemo(() => layOutTimeline(spans, until, { shortenWaits }), [spans, until, shortenWaits]);
@@ -81,10 +81,10 @@ function Legend({ spans }: { spans: readonly TimelineSpan[] }) {
   );
 }
 
-/** So many rows are drawn at first: an Agent may take thousands of steps. */
+/** The number of rows that are drawn at first, because an Agent may take thousands of steps. */
 const SHOWN_ROWS = 300;
 
-/** Roles are written down because a table that is laid out as a grid is none to a screen reader. */
+/** Roles are explicit, because a screen reader does not see a table in one that is laid out as a grid. */
 const Waterfall = memo(function Waterfall({ layout }: { layout: TimelineLayout }) {
   const [isWhole, setWhole] = useState(false);
   const { rows, ticks } = layout;
