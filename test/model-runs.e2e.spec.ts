@@ -306,7 +306,11 @@ describe('the cause of a failed Run', () => {
       [],
       'The model provider answered 503.',
       {
-        ...{ summary: expect.stringMatching(/^503 from 127\.0\.0\.1:\d+$/) as string, attempt: 1, source: 'provider' },
+        ...{
+          summary: expect.stringMatching(/^HTTP 503 from 127\.0\.0\.1:\d+$/) as string,
+          attempt: 1,
+          source: 'provider',
+        },
         ...{ status: 503, type: 'server_error', message: expect.stringContaining('overloaded') as string },
       },
     ],

@@ -7,6 +7,7 @@ export interface FoundRuns {
   count: number;
   since: string;
   runs: Problem['runs'];
+  agentId: string | null;
   agentName: string | null;
   code: string | null;
   cause: FailureCause | null;
@@ -118,7 +119,7 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Finding | Finding[] | null
     const rest = groups.slice(shown.length);
     const findings = shown.map((group) => failedFinding(group, ` of ${group.agentName} failed: ${whyOf(group)}.`));
     if (rest.length === 0) return findings;
-    return [...findings, failedFinding(joined(rest), ` failed for ${rest.length} other causes.`)];
+    return [...findings, failedFinding(joined(rest), ` of ${rest.length} other Agents or causes failed.`)];
   },
 
   waiting_runs: (all) => {
@@ -145,7 +146,7 @@ const MAX_RUNS = 5;
 function groupFailed(rows: readonly FailedRuns[]): FailedRuns[] {
   const groups = new Map<string, FailedRuns[]>();
   for (const row of rows) {
-    const key = JSON.stringify([row.agentName, row.code, whyOf(row)]);
+    const key = JSON.stringify([row.agentId, row.code, whyOf(row)]);
     groups.set(key, [...(groups.get(key) ?? []), row]);
   }
   return [...groups.values()].map(joined).sort((a, b) => b.count - a.count || (a.since < b.since ? -1 : 1));
@@ -158,7 +159,9 @@ function joined(rows: readonly FailedRuns[]): FailedRuns {
   return { ...rows[0]!, count, since, runs };
 }
 
-const whyOf = ({ code, cause }: FailedRuns): string => (cause === null ? (code ?? 'unknown') : summarizeCause(cause));
+/** Returns the code of the error with its cause. Errors with different codes can have one cause, such as `HTTP 429`. */
+const whyOf = ({ code, cause }: FailedRuns): string =>
+  cause === null || cause.source === 'run' ? (code ?? 'unknown') : `${code}, ${summarizeCause(cause)}`;
 
 /** @param what the part of the message that follows "14 Runs" */
 function failedFinding({ count, since, runs }: FailedRuns, what: string): Finding {

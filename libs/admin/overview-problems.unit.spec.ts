@@ -19,7 +19,7 @@ const redis = { status: 'ok', version: '7', latencyMs: 1, usedBytes: 1 } as cons
 const unavailable = { status: 'away', version: null, latencyMs: null, usedBytes: null } as const;
 const run = { id: 'r', threadId: 't', agentName: 'a', status: 'failed', error: null, mayBeRetried: true } as const;
 const found = (kind: FoundRuns['kind'], count = 1): Partial<Found> => ({
-  found: [{ kind, count, since, runs: [run], agentName: 'support', code: 'internal', cause: null }],
+  found: [{ kind, count, since, runs: [run], agentId: 'A', agentName: 'support', code: 'internal', cause: null }],
 });
 const problems = (changed: Partial<Found> = {}) =>
   problemsOf({ found: [], queue: well, database: { latencyMs: 1 }, redis, ...changed });
@@ -112,7 +112,7 @@ describe('failed Runs', () => {
   const provider = { source: 'provider', name: 'api.example', status: 503 } as const;
   const group = (agentName: string, count: number, more: Partial<FoundRuns> = {}): FoundRuns => ({
     ...{ kind: 'failed_runs', count, since, runs: [run], code: 'provider_unavailable', cause: provider },
-    ...{ agentName, ...more },
+    ...{ agentId: agentName, agentName, ...more },
   });
   const described = (...groups: FoundRuns[]) =>
     problems({ found: groups }).map(({ message, count }) => [count, message]);
@@ -127,11 +127,11 @@ describe('failed Runs', () => {
     ];
     expect(described(...groups)).toEqual([
       [9, '9 Runs of sales failed: internal. Fix the cause, then retry them.'],
-      [4, '4 Runs of support failed: 503 from api.example. Fix the cause, then retry them.'],
-      [2, '2 Runs of sales failed: 503 from api.example. Fix the cause, then retry them.'],
+      [4, '4 Runs of support failed: provider_unavailable, HTTP 503 from api.example. Fix the cause, then retry them.'],
+      [2, '2 Runs of sales failed: provider_unavailable, HTTP 503 from api.example. Fix the cause, then retry them.'],
     ]);
     expect(described(group('sales', 1))).toEqual([
-      [1, '1 Run of sales failed: 503 from api.example. Fix the cause, then retry it.'],
+      [1, '1 Run of sales failed: provider_unavailable, HTTP 503 from api.example. Fix the cause, then retry it.'],
     ]);
     expect(problems({ found: groups })[1]).toMatchObject({ since: at(0), runs: [run, run, run] });
   });
@@ -140,7 +140,10 @@ describe('failed Runs', () => {
     const groups = Array.from({ length: 7 }, (_, i) => group(`agent ${i}`, 10 - i));
     const messages = described(...groups);
     expect(messages).toHaveLength(5);
-    expect(messages.at(-1)).toEqual([15, '15 Runs failed for 3 other causes. Fix the cause, then retry them.']);
+    expect(messages.at(-1)).toEqual([
+      15,
+      '15 Runs of 3 other Agents or causes failed. Fix the cause, then retry them.',
+    ]);
   });
 });
 

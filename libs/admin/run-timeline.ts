@@ -265,8 +265,9 @@ class TimelineFold {
     // Only one of several has failed, and it is unknown which.
     const outcomeOfEach = outcome === 'error' && ending.length > 1 ? 'cut' : outcome;
     for (const span of ending) Object.assign(span, { endedAt: at, outcome: outcomeOfEach });
-    const last = ending.at(-1);
-    if (last !== undefined && cause !== undefined) last.cause = withSummary(cause);
+    // Without an open span, the last one of the attempt has the cause.
+    const caused = ending.length === 0 ? this.spans.slice(-1) : outcomeOfEach === outcome ? ending : [];
+    if (cause !== undefined) for (const span of caused) span.cause = withSummary(cause);
     this.open = [];
     this.claim = null;
   }

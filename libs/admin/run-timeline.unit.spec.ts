@@ -438,7 +438,7 @@ test('the span that failed has the cause', () => {
     ['queue', undefined],
     ['model', undefined],
     ['tool', 'tool server files: exit status 1'],
-    ['model', '503 from api.example'],
+    ['model', 'HTTP 503 from api.example'],
     ['delay', undefined],
     ['queue', undefined],
   ]);

@@ -5,9 +5,12 @@ import { beginningOf, storableText } from './text.ts';
  * have no known secret. Fields that are not known are omitted.
  */
 export interface FailureCause {
-  /** The part that failed. `worker`: the worker was lost, or the failure is an error of Spool in this worker. */
-  source: 'provider' | 'tool_server' | 'worker';
-  /** The host of the provider, the name of the tool server, or the id of the worker. */
+  /**
+   * The part that failed. `worker`: the worker was lost, or the failure is an error of Spool in this worker. `run`: a limit or a rule
+   * of the Run, named by the code of its error.
+   */
+  source: 'provider' | 'tool_server' | 'worker' | 'run';
+  /** The host of the provider, the name of the tool server, the id of the worker, or the code of the error. */
   name: string;
   /** The HTTP status of the response. */
   status?: number | undefined;
@@ -38,23 +41,47 @@ export const causeMessage = (text: string): string => beginningOf(storableText(t
 /** Returns a name, type, code or id that fits into a cause. */
 export const causeWord = (text: string): string => beginningOf(storableText(text), MAX_WORD);
 
+const PROVIDER_WORDS: Record<string, string> = {
+  ProviderSilent: 'sent nothing in time',
+  StreamCut: 'the response ended early',
+  UnreadableAnswer: 'the response is unreadable',
+  AddressRefused: 'the private address is not allowed',
+  AnswerTooLarge: 'the response is too large',
+  SecretMissing: 'the credential is missing',
+  NotAllowed: 'the credential is not allowed',
+};
+
+const TOOL_WORDS: Record<string, string> = {
+  lost: 'connection lost',
+  timeout: 'timed out',
+  too_large: 'result too large',
+  no_room: 'no memory in the worker',
+  over_limit: 'exceeded its memory or CPU limit',
+  refused: 'refused the call',
+  invalid: 'invalid response',
+};
+
 /** Returns the cause in a few words, without its message. Causes with the same words are counted together. */
 export function summarizeCause(cause: FailureCause): string {
   const { source, name, status, type, code, exitCode, signal } = cause;
   switch (source) {
     case 'provider':
-      return status === undefined ? `${code ?? type ?? 'no answer'} at ${name}` : `${status} from ${name}`;
+      return status === undefined
+        ? `provider ${name}: ${code ?? PROVIDER_WORDS[type ?? ''] ?? type ?? 'no response'}`
+        : `HTTP ${status} from ${name}`;
     case 'tool_server': {
       const known = [
         signal && `signal ${signal}`,
         exitCode !== undefined && `exit status ${exitCode}`,
         status !== undefined && `HTTP ${status}`,
         code && (/^-?\d+$/.test(code) ? `JSON-RPC error ${code}` : code),
-        type,
+        type && (TOOL_WORDS[type] ?? type),
       ];
       return `tool server ${name}: ${known.find(Boolean) ?? 'no answer'}`;
     }
+    case 'run':
+      return name;
     case 'worker':
-      return type === undefined ? `worker ${name} was lost` : `${type} in the worker`;
+      return type === undefined ? 'the worker was lost' : `internal error ${type} in the worker`;
   }
 }

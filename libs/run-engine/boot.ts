@@ -33,6 +33,8 @@ export interface BootParts {
   folderLimits: FolderLimits;
   tasks: TaskPool;
   logger: Logger;
+  /** The name of the worker process in claims. */
+  holder: string;
 }
 
 /**
@@ -57,7 +59,7 @@ export async function bootRun(
 }
 
 async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: AbortSignal): Promise<RunExecution> {
-  const { store, blobs, files, folderLimits: limits, tasks, logger } = parts;
+  const { store, blobs, files, folderLimits: limits, tasks, logger, holder } = parts;
   const { threadId, runId } = claim.job;
   const { state, summaries } = claim.thread;
   const run = liveRun(state, runId);
@@ -89,7 +91,7 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
   await measure(transcript);
   const place = { threadId, runId, folderId: state.kind === 'pet' ? state.agentId : threadId };
   const folder = new ThreadFolder({ files, blobs, limits, place });
-  const steps = { blobs, maxFileBytes: limits.maxFileBytes, logger, draining };
+  const steps = { blobs, maxFileBytes: limits.maxFileBytes, logger, holder, draining };
   const policies = await findPolicies(manifest, tools);
   return new RunExecution(steps, claim, {
     context,

@@ -3,15 +3,16 @@ import { causeMessage, causeWord, type FailureCause } from '#domain';
 import { chainedMessage, errorChain } from '#platform';
 
 /**
- * Returns what is stored about a failed attempt: the report of the provider or the tool server, or else the error in this worker.
- * Undefined if the code of the failure says everything, as with a limit.
+ * Returns what is stored about a failed attempt: the report of the provider or the tool server, or else the error in this worker. If
+ * the code of the failure says everything, as with a limit, returns the code, so that the cause of an earlier attempt is not kept.
  */
-export function causeOf(error: unknown, workerId: string): FailureCause | undefined {
+export function causeOf(error: unknown, workerId: string): FailureCause {
   if (error instanceof HarnessError && error.more.report !== undefined) return error.more.report;
   const thrown = error instanceof HarnessError ? error.cause : error;
-  if (thrown === undefined) return undefined;
-  // The innermost error says most about the kind of failure.
-  const type = causeWord(errorChain(thrown).at(-1)?.name ?? 'unknown');
+  if (error instanceof HarnessError && thrown === undefined) return { source: 'run', name: error.code };
+  // The innermost error with a name says most about the kind of failure.
+  const named = errorChain(thrown).findLast(({ name }) => name !== 'Error');
+  const type = causeWord(named?.name ?? 'Error');
   return {
     source: 'worker',
     name: causeWord(workerId),

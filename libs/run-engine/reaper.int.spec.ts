@@ -20,6 +20,12 @@ const reapUntilExpired = async (runId: string) => {
   const reapAndLook = async () => (await world.makeReaper().reap(signal), (await summaryOf(runId)) === 'expired');
   await eventually(reapAndLook, { what: 'the Run is expired' });
 };
+const causeOf = async (runId: string): Promise<unknown> => {
+  const { rows } = await world.pool.query<{ cause: unknown }>('select cause from run_summaries where run_id = $1', [
+    runId,
+  ]);
+  return rows[0]?.cause;
+};
 const summaryOf = async (runId: string) => (await world.summary(runId)).status;
 
 it('reclaims a Run whose lease has ended, and no other', async () => {
@@ -52,6 +58,22 @@ it('names a step of the lost worker that is stored during the reclaim', async ()
   expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2 });
   const entries = (await world.stream(threadId)).map((event) => toExtendedLogEntry(event));
   expect(entries.at(-1)).toMatchObject({ voidedStepId: stepId(runId, 1, 1) });
+  expect(await causeOf(runId)).toEqual({ source: 'worker', name: 'gone', attempt: 1, step: 'model step 1' });
+});
+
+it('stores the worker that was lost, and the tool that had started', async () => {
+  const { threadId, runId } = await world.say('a');
+  const call = { toolCallId: 'c', toolName: 'look', title: 'Look it up', toolInput: {} };
+  const fence = { runId, attempt: 1 };
+  await world.handle(threadId, { type: 'claim_run', runId, dispatch: 1, holder: 'gone' });
+  await world.handle(
+    threadId,
+    { ...fence, type: 'start_run' },
+    { ...fence, type: 'record', facts: [{ type: 'tool.started', data: call }] },
+  );
+  await world.endLease(runId);
+  await world.makeReaper().reap(signal);
+  expect(await causeOf(runId)).toEqual({ source: 'worker', name: 'gone', attempt: 1, step: 'Look it up' });
 });
 
 it('searches the step of the lost worker only back to its claim', async () => {

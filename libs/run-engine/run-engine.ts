@@ -28,8 +28,6 @@ export interface RunEngineOptions extends BootParts {
   slotsPerOrganization: () => Promise<number | null>;
   /** Whether the queue is paused. */
   isPaused: () => Promise<boolean>;
-  /** The name of the worker process in claims. */
-  holder: string;
   leaseMs: number;
 }
 

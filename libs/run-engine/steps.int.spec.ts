@@ -166,6 +166,17 @@ describe('a tool call', () => {
     expect((await world.summary(runId)).status).toBe('completed');
     const completed = (await world.log(threadId)).find(({ type }) => type === 'tool.use.completed');
     expect(completed).toMatchObject({ status: 'error', content: 'The tool failed.' });
+    const [event] = (await world.stream(threadId)).filter(({ type }) => type === 'tool.completed');
+    const cause = { source: 'worker', type: 'Error', message: 'password is 123' };
+    expect(event).toMatchObject({ data: { outcome: 'error', cause } });
+  });
+
+  it('whose server fails has the report of the server', async () => {
+    const report = { source: 'tool_server', name: 'files', code: 'ECONNREFUSED' } as const;
+    const fails = tool('fails', () => Promise.reject(new HarnessError('tool_server_unavailable', { report })));
+    const { threadId } = await execute(useTools(['fails']), [fails]);
+    const [event] = (await world.stream(threadId)).filter(({ type }) => type === 'tool.completed');
+    expect(event).toMatchObject({ data: { outcome: 'error', cause: report } });
   });
 
   it.each([

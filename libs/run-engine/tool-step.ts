@@ -19,6 +19,7 @@ import {
 import { BlobStoreUnavailable, storeArtifact, type BlobKeeper, type FolderChanges, type PreparedFile } from '#files';
 import { isDatabaseUnavailable, untilAborted, type Logger } from '#platform';
 import { SETTLEMENTS, type Settlement } from './next-action.ts';
+import { causeOf } from './cause-of.ts';
 import type { ToolFileRefusal } from './claim.ts';
 import { newFileFacts, StagedFolder } from './staged-folder.ts';
 import { cutUtf8, mapTexts } from './stored-text.ts';
@@ -45,6 +46,7 @@ export interface ToolStepParts {
   maxFileBytes: number;
   blobs: BlobKeeper;
   logger: Logger;
+  holder: string;
 }
 
 /**
@@ -52,7 +54,7 @@ export interface ToolStepParts {
  * retryable, if an artifact could not be stored.
  */
 export async function takeToolStep(
-  { blobs, maxFileBytes, logger }: ToolStepParts,
+  { blobs, maxFileBytes, logger, holder }: ToolStepParts,
   tool: Tool,
   call: ToolCall,
   context: RunContext & Pick<ToolContext, 'makeRoom'> & { files: ThreadFolder },
@@ -90,7 +92,8 @@ export async function takeToolStep(
     if (error instanceof HarnessError && error.code === 'storage_unavailable') throw error;
     logger.warn({ err: error, ...namesOf(context), toolName: call.toolName }, 'tool failed');
     const isKnown = error instanceof HarnessError || error instanceof FileRefused || error instanceof NoRoom;
-    result = { text: isKnown ? error.message : 'The tool failed.', isError: true };
+    const cause = error instanceof FileRefused || error instanceof NoRoom ? {} : { cause: causeOf(error, holder) };
+    result = { text: isKnown ? error.message : 'The tool failed.', isError: true, ...cause };
   }
   counted(result.isError ? 'error' : 'ok');
   const durationMs = Math.round(performance.now() - startedAt);

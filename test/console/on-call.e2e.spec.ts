@@ -119,12 +119,14 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
 
       await visit('narrow', async (visited) => {
         const failed = await find(visited, 'Runs failed');
-        await failed.getByText(/^1 Run of flaky failed: 503 from 127\.0\.0\.1:\d+\. Fix the cause/).waitFor();
+        await failed
+          .getByText(/^1 Run of flaky failed: provider_unavailable, HTTP 503 from 127\.0\.0\.1:\d+\. Fix the cause/)
+          .waitFor();
         await failed.getByText(/^provider_unavailable: /).waitFor();
         await visited.page.goto(`/console/runs/${runId}`);
         await visited.page
           .getByRole('alert')
-          .getByText(/^503 from 127\.0\.0\.1:\d+$/)
+          .getByText(/^HTTP 503 from 127\.0\.0\.1:\d+$/)
           .waitFor();
         await visited.look('on-call-cause');
         await visited.page.goBack();

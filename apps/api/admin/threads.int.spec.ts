@@ -181,6 +181,9 @@ describe('the admin API finds', () => {
     expect(await runsOf({ agentId: other, since: createdAt, status: 'queued' })).toEqual([liveId]);
     const later = new Date(Date.parse(createdAt) + 1).toISOString();
     expect(await runsOf({ agentId: other, scope: 'all', since: later })).toEqual([]);
+    const retried = await admin.do('retryRun', { params: { runId } });
+    expect(retried.run).toMatchObject({ threadId, status: 'queued', trigger: 'retry' });
+    await admin.do('cancelRun', { params: { runId: retried.run.id } });
   });
 });
 

@@ -19,7 +19,11 @@ export const runColumns: Column<ManagedRun>[] = [
   { head: 'created', value: ({ createdAt }) => createdAt },
   { head: 'worker', value: ({ work }) => work?.holder, cut: true, wide: true },
   { head: 'error', value: ({ error }) => error?.code },
-  { head: 'cause', value: ({ status, cause }) => (status === 'completed' ? null : cause?.summary), cut: true },
+  {
+    head: 'cause',
+    value: ({ status, cause }) => (status === 'failed' || LIVE.includes(status) ? cause?.summary : null),
+    cut: true,
+  },
 ];
 
 const fieldsOf = (run: ManagedRun): string =>

@@ -30,7 +30,7 @@ counted as (
   order by kind = 'failed_runs', count desc, min(since)
   limit 200
 )
-select kind, count, since, code, cause,
+select kind, count, since, agent_id as "agentId", code, cause,
        (select a.name from agents a where a.id = counted.agent_id) as "agentName",
        (select json_agg(json_build_object('id', r.run_id, 'threadId', r.thread_id, 'status', r.status, 'error', r.error,
                  'mayBeRetried', counted.kind = 'failed_runs',
@@ -41,5 +41,5 @@ select kind, count, since, code, cause,
 from counted
 union all
 -- Files whose bytes a reader did not find.
-select 'lost_files', count(*)::integer, min(lost_at), null, null, null, '[]'::json
+select 'lost_files', count(*)::integer, min(lost_at), null, null, null, null, '[]'::json
 from files where lost_at is not null having count(*) > 0

@@ -158,7 +158,7 @@ describe('checking an agent with its provider', () => {
         states: NO_TEXT,
         runs: false,
         requests: 1,
-        says: /POST http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions: HTTP 404 Not Found\. Check model\.baseUrl: /,
+        says: /POST http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions: HTTP 404 404 page not found\. Check model\.baseUrl: /,
       },
     ],
     [

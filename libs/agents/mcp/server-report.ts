@@ -29,7 +29,7 @@ export function serverReport(serverName: string, error: unknown, type?: string):
   };
 }
 
-const isStatus = (code: unknown): code is number => typeof code === 'number' && code > 0;
+const isStatus = (code: unknown): code is number => typeof code === 'number' && code >= 100 && code <= 599;
 
 const causeCode = (code: unknown): string | undefined =>
   typeof code === 'string' || typeof code === 'number' ? causeWord(`${code}`) : undefined;

@@ -13,7 +13,6 @@ import { ProviderSilent, StreamCut } from './watched-stream.ts';
 const MAX_READ = BOUNDS.answers.errorText.value;
 const MAX_MESSAGE = 300;
 const MAX_URL = 200;
-const MAX_WORD = 100;
 
 /** What is known about a failed call. */
 interface Failure {
@@ -124,7 +123,11 @@ export interface FailureOf {
 export function providerError(error: unknown, { apiKey, now, waitedMs, model }: FailureOf): HarnessError {
   if (error instanceof HarnessError) return error;
   const tooLarge = tooLargeIn(error);
-  if (tooLarge !== undefined) return new HarnessError('output_too_large', { cause: new Error(tooLarge.message) });
+  if (tooLarge !== undefined) {
+    const failure = { status: null, words: [], type: 'AnswerTooLarge', message: tooLarge.message };
+    const report = reportOf(failure, { apiKey, model, waitedMs, requestId: undefined });
+    return new HarnessError('output_too_large', { cause: new Error(tooLarge.message), report });
+  }
   const told = failureOf(error);
   // An error within a stream may have megabytes. The key is removed before the cut, so that no part of it remains.
   const failure = { ...told, message: withoutKey(told.message, apiKey).slice(0, MAX_READ) };
@@ -188,9 +191,15 @@ function failureOf(error: unknown): Failure {
   if (APICallError.isInstance(error)) {
     const status = error.statusCode !== undefined && error.statusCode >= 300 ? error.statusCode : null;
     const told = toldBy(parsed(error.responseBody));
-    return { ...told, status, code: told.code ?? networkCodeOf(chain), message: told.message || messageOf(chain) };
+    const text = told.message || plainText(error.responseBody) || messageOf(chain);
+    return { ...told, status, code: told.code ?? networkCodeOf(chain), message: text };
   }
   return { status: null, words: [], type: chain[0]?.name, code: networkCodeOf(chain), message: messageOf(chain) };
+}
+
+/** Returns a body that is neither JSON nor a page, as gateways send it. */
+function plainText(body = ''): string {
+  return /^\s*[<{["]/.test(body) ? '' : body.trim();
 }
 
 /** Returns the network code, such as `ECONNRESET`. */
@@ -252,7 +261,7 @@ const statusOf = (value: unknown): number | null => {
 };
 
 const wordOf = (value: unknown): string | null =>
-  typeof value === 'number' || (typeof value === 'string' && value !== '') ? String(value).slice(0, MAX_WORD) : null;
+  typeof value === 'number' || (typeof value === 'string' && value !== '') ? String(value).slice(0, MAX_READ) : null;
 
 function parsed(text: string | undefined): unknown {
   try {

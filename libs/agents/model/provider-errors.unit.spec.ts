@@ -209,6 +209,13 @@ describe('the error', () => {
     expect(report?.message).toHaveLength(500);
   });
 
+  it.each([
+    ['The server is overloaded', 'The server is overloaded'],
+    ['<html>busy</html>', 'Refused'],
+  ])('reports the message of a response that is not JSON: %s', (body, message) => {
+    expect(providerError(refusal(503, body), known).more.report).toMatchObject({ status: 503, message });
+  });
+
   it('reports the code of a network', () => {
     const refused = new TypeError('x', { cause: Object.assign(new Error('x'), { code: 'ECONNREFUSED' }) });
     const expected = { source: 'provider', name: 'models.example.com', type: 'TypeError', code: 'ECONNREFUSED' };

@@ -1,7 +1,7 @@
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV3, LanguageModelV3CallOptions, SharedV3ProviderOptions } from '@ai-sdk/provider';
-import { BOUNDS } from '#domain';
+import { BOUNDS, causeMessage } from '#domain';
 import { limitBody } from '#platform';
 import { NotAllowed, type Allowances } from '../allowances.ts';
 import { HarnessError } from '../harness.ts';
@@ -22,17 +22,19 @@ const MAX_EVENT_BYTES = BOUNDS.answers.event.value;
 const MAX_ERROR_BYTES = BOUNDS.answers.error.value;
 
 /** Returns the key for the agent's provider, null if the manifest names none. Throws HarnessError (`provider_auth`). */
-export async function resolveKey({ apiKey }: ModelChoice, allowances: Allowances): Promise<string | null> {
+export async function resolveKey(model: ModelChoice, allowances: Allowances): Promise<string | null> {
+  const { apiKey } = model;
   if (apiKey === undefined) return null;
+  const refused = (cause: Error): HarnessError => {
+    const report = { source: 'provider', name: new URL(baseUrlOf(model)).host, type: cause.name } as const;
+    return new HarnessError('provider_auth', { cause, report: { ...report, message: causeMessage(cause.message) } });
+  };
   const key = await resolveSecret(apiKey, allowances).catch((error: unknown) => {
-    throw error instanceof SecretMissing || error instanceof NotAllowed
-      ? new HarnessError('provider_auth', { cause: error })
-      : error;
+    throw error instanceof SecretMissing || error instanceof NotAllowed ? refused(error) : error;
   });
   // The error for an invalid header would show the key.
   if (/[^\x20-\x7E]/.test(key)) {
-    const cause = new Error('The API key has characters that are not allowed in a header.');
-    throw new HarnessError('provider_auth', { cause });
+    throw refused(new NotAllowed('The API key has characters that are not allowed in a header.'));
   }
   return key;
 }

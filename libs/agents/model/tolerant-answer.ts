@@ -15,7 +15,9 @@ const MAX_LEFT_OUT = BOUNDS.answers.leftOut.value;
 const LINE_MARK = /\uFEFF(?=(data|event)?:)/g;
 
 /** The answer has nothing that its protocol knows. Asking again would bring the same. */
-export class UnreadableAnswer extends Error {}
+export class UnreadableAnswer extends Error {
+  override name = 'UnreadableAnswer';
+}
 
 /**
  * Returns the answer as the provider's package wants it: events that its schemas know, each with no more than it needs, and an

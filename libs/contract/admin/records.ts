@@ -208,9 +208,10 @@ export const managedThread = z
 const causeFields = {
   summary: z
     .string()
-    .meta({ description: 'A few words, such as `503 from api.example`. Equal causes have equal words.' }),
-  source: z.enum(['provider', 'tool_server', 'worker']).meta({
-    description: '`worker`: the worker was lost, or the failure is an error of Spool in this worker.',
+    .meta({ description: 'A few words, such as `HTTP 503 from api.example`. Equal causes have equal words.' }),
+  source: z.enum(['provider', 'tool_server', 'worker', 'run']).meta({
+    description:
+      '`worker`: the worker was lost, or the failure is an error of Spool in this worker. `run`: a limit or rule of the Run.',
   }),
   name: z.string().meta({ description: 'The provider’s host, the tool server’s name, or the worker’s id.' }),
   status: z.int().optional().meta({ description: 'The HTTP status of the response.' }),

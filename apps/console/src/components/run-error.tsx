@@ -1,17 +1,18 @@
 import { Text } from '@mantine/core';
 import type { ManagedRun } from '#contract';
+import { hasEnded } from './status-table.ts';
 
-/** Shows why a Run failed, in a cell of a table. The title has the messages. */
-export function RunError({ run: { error, cause } }: { run: Pick<ManagedRun, 'error' | 'cause'> }) {
-  if (error === null) return '–';
-  const title = cause?.message === undefined ? error.message : `${error.message} ${cause.message}`;
+/** Shows why a Run failed or is retried, in a cell of a table. The title has the messages. */
+export function RunError({ run: { status, error, cause } }: { run: Pick<ManagedRun, 'status' | 'error' | 'cause'> }) {
+  if (error === null && (!cause || hasEnded(status))) return '–';
+  const title = [error?.message, cause?.message].filter(Boolean).join(' ');
   return (
     <>
-      <Text size="sm" c="red" title={title}>
-        {error.code}
+      <Text size="sm" c={error === null ? 'orange' : 'red'} title={title}>
+        {error?.code ?? `Attempt ${cause?.attempt ?? ''} failed`}
       </Text>
       <Text size="xs" c="dimmed" truncate title={title}>
-        {cause?.summary ?? error.message}
+        {cause?.summary ?? error?.message}
       </Text>
     </>
   );

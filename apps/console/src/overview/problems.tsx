@@ -61,7 +61,7 @@ export function Problems({ overview: { problems, queue, at }, isNow }: Props) {
       )}
       {problems.map((problem) => (
         <ProblemCard
-          key={`${problem.kind} ${problem.message.replace(/^\d+ Runs? /, '')}`}
+          key={problem.kind === 'failed_runs' ? problem.message.replace(/^\d+ /, '') : problem.kind}
           problem={problem}
           queue={queue}
         />

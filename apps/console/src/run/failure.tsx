@@ -6,7 +6,8 @@ import { formatDuration } from '../components/format.ts';
 type Cause = NonNullable<ManagedRun['cause']>;
 
 /** Shows why a Run failed or is retried: its error, and the cause of its last failed attempt. */
-export function Failure({ run: { status, error, cause } }: { run: ManagedRun }) {
+export function Failure({ run }: { run: ManagedRun }) {
+  const { status, error, cause } = run;
   if (error === null && (!cause || status === 'completed')) return null;
   const attempt = cause?.attempt ?? null;
   const title = error === null ? `Attempt ${attempt ?? ''} failed` : `Failed: ${error.code}`;
@@ -15,7 +16,7 @@ export function Failure({ run: { status, error, cause } }: { run: ManagedRun }) 
       <Stack gap={4}>
         {error !== null && (
           <Text size="sm">
-            {error.message} {error.retryable ? 'A retry may help.' : 'Fix the cause, then retry the Run.'}
+            {error.message} {adviceOf(run)}
           </Text>
         )}
         {cause && (
@@ -23,7 +24,11 @@ export function Failure({ run: { status, error, cause } }: { run: ManagedRun }) 
             <Text size="sm" fw={600}>
               {cause.summary}
             </Text>
-            {cause.message !== undefined && <Code block>{cause.message}</Code>}
+            {cause.message !== undefined && (
+              <Code block style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
+                {cause.message}
+              </Code>
+            )}
             <Text size="xs" c="dimmed">
               {detailsOf(cause).join(' · ')}
             </Text>
@@ -32,6 +37,11 @@ export function Failure({ run: { status, error, cause } }: { run: ManagedRun }) 
       </Stack>
     </Alert>
   );
+}
+
+function adviceOf({ error, mayBeRetried }: ManagedRun): string {
+  if (!mayBeRetried) return 'It can no longer be retried: its Thread has a newer Run, or is archived or terminated.';
+  return error?.retryable ? 'Retry it. If it fails again, fix the cause first.' : 'Fix the cause, then retry it.';
 }
 
 function detailsOf({ attempt, type, code, requestId, waitedMs, step }: Cause): string[] {
