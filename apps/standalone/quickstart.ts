@@ -26,10 +26,14 @@ export interface Quickstart {
 const ECHO_PAUSE_MS = 40;
 const GUIDE_PAUSE_MS = 20;
 
+/** Long enough to see that a failed step is repeated, short enough not to bore. */
+const RETRIES_BRIEFLY = { providerRetryMs: 3_000 };
+
 const GUIDE: AgentManifestInput = {
   name: 'guide',
   description: 'A scripted guide to Spool, without a model. Ask how Spool works, or type “show me”, “error” or “long”.',
   harness: { name: 'guide', pauseMs: GUIDE_PAUSE_MS },
+  limits: RETRIES_BRIEFLY,
 };
 
 /**
@@ -91,6 +95,7 @@ async function seed(handlers: AdminHandlers): Promise<Quickstart> {
     name: 'echo',
     description: 'Repeats your message, and shows on demand what a Run can do.',
     harness: { name: 'echo', pauseMs: ECHO_PAUSE_MS, allowCrash: true },
+    limits: RETRIES_BRIEFLY,
   };
   const wanted = { organizationId, ownerPersonId: person.id, manifests: [manifest], publish: true, dryRun: false };
   const { agents } = await handlers.applyManifests(given(wanted), context);

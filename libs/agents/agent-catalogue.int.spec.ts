@@ -86,7 +86,8 @@ it('reads a version with its defaults filled in', async () => {
   const version = await catalogue.version(agentId, 1);
   expect(version).toMatchObject({ name: 'Helper', whenBusy: 'reject', tools: [], kind: 'cattle' });
   const day = 24 * 60 * 60 * 1000;
-  expect(version && runLimits(version)).toEqual({ queueMs: 600_000, workMs: 5, waitMs: 7 * day, maxLosses: 3 });
+  const limits = { queueMs: 600_000, workMs: 5, waitMs: 7 * day, maxLosses: 3, providerRetryMs: 900_000 };
+  expect(version && runLimits(version)).toEqual(limits);
   expect(await catalogue.version(agentId, 1)).toBe(version);
   expect(await catalogue.version(agentId, 2)).toBeNull();
 });

@@ -36,7 +36,7 @@ it('shows what changes, with its place, defaults filled in and secrets as refere
 +  workMs: 600000
    waitMs: 604800000
    maxLosses: 3
-   maxSteps: 100
+   providerRetryMs: 900000
 `);
 });
 
@@ -77,7 +77,7 @@ it('gives up on the shortest diff of long texts that have nothing in common', as
   const text = (word: string) => Array.from({ length: 2_500 }, (_, i) => `${word} ${i}\n`).join('');
   const [before, after] = [manifest({ instructions: text('old') }), manifest({ instructions: text('new') })];
   const diff = await diffManifests(before, after);
-  expect(diff.split('\n')[2]).toBe('@@ -1,2515 +1,2515 @@');
+  expect(diff.split('\n')[2]).toBe('@@ -1,2516 +1,2516 @@');
   expect(applyPatch(await yamlOf(before), diff)).toBe(await yamlOf(after));
 });
 

@@ -207,7 +207,8 @@ describe('what is right', () => {
     const limits = 'limits: {queueMs: 500ms, workMs: 30s, waitMs: 365d}\nmodel: &m {provider: anthropic, name: m}\n';
     const [file] = read(`${SMALLEST}${limits}`);
     const { manifest } = file!;
-    expect(manifest.limits).toEqual({ queueMs: 500, workMs: 30_000, waitMs: 31_536e6, maxLosses: 3, maxSteps: 100 });
+    const defaults = { maxLosses: 3, providerRetryMs: 900_000, maxSteps: 100 };
+    expect(manifest.limits).toEqual({ queueMs: 500, workMs: 30_000, waitMs: 31_536e6, ...defaults });
     expect(manifest).toMatchObject({ description: '', instructions: '', toolServers: [], tools: [], kind: 'cattle' });
     expect(manifest).not.toHaveProperty('concurrency');
   });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { RunLimits } from '#domain';
+import { PROVIDER_RETRY_MS, type RunLimits } from '#domain';
 import { refuseUnstorable } from './manifest-storable.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -20,14 +20,14 @@ const duration = z
   .regex(/^\d{1,12}(ms|s|m|h|d)$/, NOT_A_DURATION)
   .transform((text) => parseInt(text, 10) * (UNITS_MS[text.replace(/^\d+/, '')] ?? NaN));
 
-const limit = (fallbackMs: number, maxMs: number) =>
+const limit = (fallbackMs: number, maxMs: number, minMs = 1) =>
   z
     .union([z.number(), duration], NOT_A_DURATION)
     .pipe(
       z
         .number()
         .int()
-        .min(1, 'must be at least 1ms')
+        .min(minMs, `must be at least ${minMs}ms`)
         .max(maxMs, `must be at most ${showDuration(maxMs)}`),
     )
     .default(fallbackMs);
@@ -169,8 +169,10 @@ const limits = (map: MapOf) =>
     workMs: limit(60 * 60 * 1000, 7 * DAY_MS),
     /** Time waiting for a person. */
     waitMs: limit(7 * DAY_MS, 365 * DAY_MS),
-    /** Consecutive losses that fail the Run. */
+    /** Lost workers in a row, or retryable failures of other parts than the model provider, that fail the Run. */
     maxLosses: z.number().int().min(1).max(100).default(3),
+    /** How long a model provider that is unavailable, overloaded or limits its callers is tried again; 0: not at all. */
+    providerRetryMs: limit(PROVIDER_RETRY_MS, 7 * DAY_MS, 0),
     /** Model calls of one Run. Tool calls do not count; a step has at most 1,000. */
     maxSteps: z.number().int().min(1).max(10_000).default(100),
     /** Tokens of one Run, input and output of all its steps: no step begins once they are used up. */
@@ -226,8 +228,8 @@ export type SecretReference = z.infer<ReturnType<typeof secretReference>>;
 
 /** Returns the part of an agent's limits that each of its Runs keeps. */
 export function runLimits({ limits }: Pick<AgentManifest, 'limits'>): RunLimits {
-  const { queueMs, workMs, waitMs, maxLosses } = limits;
-  return { queueMs, workMs, waitMs, maxLosses };
+  const { queueMs, workMs, waitMs, maxLosses, providerRetryMs } = limits;
+  return { queueMs, workMs, waitMs, maxLosses, providerRetryMs };
 }
 
 function isPlainUrl(text: string): boolean {

@@ -28,7 +28,8 @@ it('reads what the first release has stored', () => {
   const limits = { queueMs: 600_000, workMs: 3_600_000, waitMs: 604_800_000, maxLosses: 3, maxSteps: 100 };
   const rest = { name: 'echo', description: 'd', kind: 'pet', harness: { name: 'echo', pauseMs: 20 }, tools: [] };
   const stored = { ...rest, limits, whenBusy: 'enqueue' };
-  expect(agentManifestSchema.parse(stored)).toEqual({ ...stored, instructions: '', toolServers: [] });
+  const added = { limits: { ...limits, providerRetryMs: 900_000 }, instructions: '', toolServers: [] };
+  expect(agentManifestSchema.parse(stored)).toEqual({ ...stored, ...added });
 });
 
 it('reads in a stored manifest what the next release has written, and refuses it in a file', () => {

@@ -134,6 +134,11 @@ export const LOG_ENTRIES = [
       .string()
       .optional()
       .meta({ description: extended('The step that was interrupted; discard its text.') }),
+    retryAt: dateTime.optional().meta({
+      description: extended(
+        'With `RESCHEDULING`: when Spool tries the Run again, or earlier if its provider answers again. Absent if that is immediately.',
+      ),
+    }),
     toolCallId: z
       .string()
       .optional()
@@ -201,6 +206,7 @@ export interface ThreadEventLogEntry {
   messageId?: string | undefined;
   stepId?: string | undefined;
   voidedStepId?: string | undefined;
+  retryAt?: string | undefined;
   fileIds?: string[] | undefined;
   error?: { code: string; retryable: boolean } | undefined;
   requestId?: string | undefined;

@@ -12,6 +12,7 @@ import type {
 } from './events.ts';
 import { EVENT_TYPES, type EventTypesWith } from './event-types.ts';
 import type { FailureCause } from './failure-cause.ts';
+import type { CircuitTurn } from './retry-policy.ts';
 import type { RunError } from './run-errors.ts';
 
 /** A command to a Thread. The caller supplies the ids of new objects, and passes the time to `decide`. */
@@ -86,6 +87,7 @@ interface FailRun {
   error: RunError;
   jitter: number;
   retryAfterMs?: number;
+  turn?: CircuitTurn | undefined;
   cause?: FailureCause | undefined;
 }
 

@@ -3,8 +3,8 @@ import type { EventOf, RequeueReason, ThreadEvent } from './events.ts';
 import type { FailureCause } from './failure-cause.ts';
 import { endRun, workerEvent } from './make-events.ts';
 import { reject, type Rejection } from './rejection.ts';
-import { decideRetry, type Loss } from './retry-policy.ts';
-import { findLiveRun, type ClaimedRun, type LiveRun, type ThreadState } from './state.ts';
+import { decideRetry, type EndedClaim } from './retry-policy.ts';
+import { findLiveRun, streakOf, type ClaimedRun, type LiveRun, type ThreadState } from './state.ts';
 
 /** Decides the commands of workers: claims, and the commands of their holders. Rejects all commands of an old attempt. */
 export function decideWorker(command: WorkerCommand, state: ThreadState, now: string): ThreadEvent[] | Rejection {
@@ -17,11 +17,13 @@ export function decideWorker(command: WorkerCommand, state: ThreadState, now: st
     return [workerEvent('run.started', { first: run.startedAt === null }, command)];
   }
   if (command.type === 'fail_run') {
-    const { error, jitter, retryAfterMs = 0, cause } = command;
-    return loseClaim(run, { failure: error, jitter, retryAfterMs, cause }, 'retryable_failure', now);
+    const { error, jitter, retryAfterMs = 0, turn, cause } = command;
+    return loseClaim(run, { failure: error, jitter, retryAfterMs, turn, cause }, 'retryable_failure', now);
   }
   if (command.type === 'hand_over_run')
-    return [requeue(run, { reason: 'handed_over', losses: run.losses, delayMs: command.delayMs ?? 0 })];
+    return [
+      requeue(run, { reason: 'handed_over', losses: run.losses, delayMs: command.delayMs ?? 0, ...streakOf(run) }),
+    ];
   if (run.status !== 'running') return reject('illegal_transition');
   switch (command.type) {
     case 'record':
@@ -50,21 +52,28 @@ type ClaimRun = Extract<WorkerCommand, { type: 'claim_run' }>;
 function claimRun({ runId, dispatch, holder }: ClaimRun, current: LiveRun | undefined): ThreadEvent[] | Rejection {
   const claimable = current?.id === runId && current.status === 'queued' && current.dispatch === dispatch;
   if (!claimable) return reject('stale_dispatch');
-  return [workerEvent('run.claimed', { dispatch, holder }, { runId, attempt: current.attempt + 1 })];
+  // The claim repeats the streak, because a release that does not know it drops it from the state when it claims the Run.
+  const claim = { dispatch, holder, ...streakOf(current) };
+  return [workerEvent('run.claimed', claim, { runId, attempt: current.attempt + 1 })];
 }
+
+type EndOfClaim = Pick<EndedClaim, 'failure' | 'jitter' | 'retryAfterMs' | 'turn'> & {
+  cause?: FailureCause | undefined;
+};
 
 /** Ends a claim after an expired lease or a failure. The retry policy decides whether the Run is requeued or fails. */
 export function loseClaim(
   run: ClaimedRun,
-  { cause, ...loss }: Pick<Loss, 'failure' | 'jitter' | 'retryAfterMs'> & { cause?: FailureCause | undefined },
+  { cause, ...ended }: EndOfClaim,
   reason: RequeueReason,
   now: string,
 ): ThreadEvent[] {
-  const losses = run.losses + 1;
-  const retry = decideRetry({ ...loss, losses, maxLosses: run.limits.maxLosses });
+  const { losses, streak, limits } = run;
+  const decided = decideRetry({ ...ended, losses, streak, limits, now });
   const caused = cause === undefined ? {} : { cause };
-  if (retry.kind === 'retry') return [requeue(run, { reason, losses, delayMs: retry.delayMs, ...caused })];
-  return [endRun(run, 'run.failed', { error: retry.error, ...caused }, now, run.attempt)];
+  if (decided.kind === 'fail')
+    return [endRun(run, 'run.failed', { error: decided.error, ...caused }, now, run.attempt)];
+  return [requeue(run, { reason, losses: decided.losses, delayMs: decided.delayMs, ...caused, ...streakOf(decided) })];
 }
 
 function requeue(run: ClaimedRun, data: Omit<EventOf<'run.requeued'>['data'], 'dispatch'>): ThreadEvent {

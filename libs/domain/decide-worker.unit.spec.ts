@@ -9,6 +9,14 @@ const { failed, expired } = happened;
 const QUEUED = [created(), message('A'), queued('A'), entered('RUNNING', 'A')];
 const RUNNING = [...QUEUED, claimed('A'), started('A')];
 const RESCHEDULING = entered('RESCHEDULING', 'A');
+/** RESCHEDULING with the time of the next attempt, milliseconds after THEN. */
+const rescheduledAt = (ms: number) =>
+  event(
+    'thread.status_entered',
+    { status: 'RESCHEDULING', retryAt: new Date(Date.parse(THEN) + ms).toISOString() },
+    'A',
+  );
+const OUTAGE = { of: 'provider' as const, since: NOW, failures: 1 };
 /** Claimed twice, so that attempt 1 and dispatch 1 are old. */
 const TWICE = [...RUNNING, requeued('A'), RESCHEDULING, claimed('A', 2), entered('RUNNING', 'A')];
 const TWICE_RUNNING = [...TWICE, started('A', 2)];
@@ -142,10 +150,38 @@ describe('losses', () => {
       .then(requeued('A', { losses: 1 }), RESCHEDULING);
   });
 
-  test('a Run with a retryable failure is requeued with a delay', () => {
+  test('a Run with a retryable failure is requeued with a delay, and the log says when it is tried again', () => {
+    const failed = { dispatch: 3, reason: 'retryable_failure', losses: 1, delayMs: 1_000, streak: OUTAGE } as const;
     given(...lostOnce, entered('RUNNING', 'A'))
       .when(command.fail('A', busy, 2))
-      .then(requeued('A', { dispatch: 3, reason: 'retryable_failure', losses: 2, delayMs: 2_000 }, 2), RESCHEDULING);
+      .then(requeued('A', failed, 2), rescheduledAt(61_000));
+  });
+
+  test('failures are counted apart from losses: by claims, lost workers and hand-overs', () => {
+    const failed = requeued('A', { reason: 'retryable_failure', losses: 0, delayMs: 1_000, streak: OUTAGE });
+    const again = [...RUNNING, failed, entered('RESCHEDULING', 'A')];
+    given(...again)
+      .when(command.claim('A', 2))
+      .then(event('run.claimed', { dispatch: 2, holder: 'worker', streak: OUTAGE }, 'A', 2), entered('RUNNING', 'A'));
+    const claimedAgain = [...again, event('run.claimed', { dispatch: 2, holder: 'worker', streak: OUTAGE }, 'A', 2)];
+    given(...claimedAgain)
+      .when(command.reclaim('A', 2))
+      .then(requeued('A', { dispatch: 3, losses: 1, streak: OUTAGE }, 2));
+    given(...claimedAgain)
+      .when(command.handOver('A', 2))
+      .then(requeued('A', { dispatch: 3, reason: 'handed_over', losses: 0, streak: OUTAGE }, 2));
+    const second = { ...OUTAGE, failures: 2 };
+    given(...claimedAgain)
+      .when(command.fail('A', busy, 2))
+      .then(requeued('A', { dispatch: 3, reason: 'retryable_failure', losses: 0, delayMs: 2_000, streak: second }, 2));
+    // A claim of a release that does not know the count drops it.
+    const dropped = [...again, claimed('A', 2), started('A', 2)];
+    given(...dropped)
+      .when(command.reclaim('A', 2))
+      .then(requeued('A', { dispatch: 3, losses: 1 }, 2));
+    given(...claimedAgain, started('A', 2), said('A', 2))
+      .when(command.reclaim('A', 2))
+      .then(requeued('A', { dispatch: 3, losses: 1 }, 2));
   });
 
   test('the cause is stored with the requeue, and with the end of the Run', () => {
@@ -153,15 +189,13 @@ describe('losses', () => {
     given(...RUNNING)
       .when({ ...command.reclaim('A'), cause } as Command)
       .then(requeued('A', { losses: 1, cause }), RESCHEDULING);
+    const refused = runError('provider_auth');
     given(...lostTwice)
-      .when({ ...command.fail('A', busy, 3), cause } as Command)
-      .then(event('run.failed', { error: busy, durationMs: 60_000, cause }, 'A', 3), entered('IDLE', 'A'));
+      .when({ ...command.fail('A', refused, 3), cause } as Command)
+      .then(event('run.failed', { error: refused, durationMs: 60_000, cause }, 'A', 3), entered('IDLE', 'A'));
   });
 
-  test('the third loss fails the Run, with the failure or with worker_lost', () => {
-    given(...lostTwice)
-      .when(command.fail('A', busy, 3))
-      .then(failed('A', busy, 60_000, 3), entered('IDLE', 'A'));
+  test('the third loss fails the Run', () => {
     given(...lostTwice)
       .when(command.reclaim('A', 3))
       .then(failed('A', runError('worker_lost'), 60_000, 3), entered('IDLE', 'A'));
@@ -204,7 +238,7 @@ describe('losses', () => {
       .then(requeued('A', { dispatch: 3, reason: 'handed_over', losses: 1 }, 2), RESCHEDULING);
     given(...lostOnce, entered('RUNNING', 'A'))
       .when(command.handOver('A', 2, { delayMs: 700 }))
-      .then(requeued('A', { dispatch: 3, reason: 'handed_over', losses: 1, delayMs: 700 }, 2), RESCHEDULING);
+      .then(requeued('A', { dispatch: 3, reason: 'handed_over', losses: 1, delayMs: 700 }, 2), rescheduledAt(60_700));
   });
 
   test('a decision is not a loss, and does not reset them', () => {
@@ -233,7 +267,11 @@ describe('the step that a requeue voids', () => {
     const { events: decided } = given(...events)
       .when(asked)
       .decision();
-    return decided.flatMap((each) => (each.type === 'thread.status_entered' ? [each.data] : []));
+    return decided.flatMap((each) => {
+      if (each.type !== 'thread.status_entered') return [];
+      const { retryAt: _, ...data } = each.data;
+      return [data];
+    });
   };
 
   test('is named when the worker is lost, fails or hands over', () => {

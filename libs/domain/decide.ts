@@ -2,7 +2,7 @@ import type { Command } from './commands.ts';
 import { decideCaller } from './decide-caller.ts';
 import { decideService } from './decide-service.ts';
 import { decideWorker } from './decide-worker.ts';
-import type { ThreadEvent } from './events.ts';
+import type { EventOf, ThreadEvent } from './events.ts';
 import { evolve, type DatedEvent } from './evolve.ts';
 import { isRejection, type Rejection } from './rejection.ts';
 import { stepId, threadStatus, type ThreadState } from './state.ts';
@@ -52,7 +52,7 @@ export function decide(
       continue;
     }
     for (const event of events) add(decision, event, now);
-    enterStatus(decision, events, voidedStep(command, events), now);
+    enterStatus(decision, events, { ...voidedStep(command, events), ...retryTime(events, now) }, now);
     const runId = events.findLast((event) => event.runId !== null)?.runId ?? null;
     decision.outcomes.push({ runId, waitsBehind: runsAhead(command, before), hadEnded: false });
   }
@@ -84,7 +84,7 @@ function decideOne(command: Command, state: ThreadState, now: string): ThreadEve
 }
 
 /** Adds an event for the log if the command changed the status of the Thread (docs/spec/decisions.md#log). */
-function enterStatus(decision: Decision, events: ThreadEvent[], voided: { voidedStepId?: string }, now: string): void {
+function enterStatus(decision: Decision, events: ThreadEvent[], more: StatusDetails, now: string): void {
   const { state } = decision;
   if (state.lifecycle === 'none') return;
   const status = threadStatus(state);
@@ -92,11 +92,20 @@ function enterStatus(decision: Decision, events: ThreadEvent[], voided: { voided
   // The Runs that end with a Thread do not cause its end.
   const cause = status === 'TERMINATED' ? undefined : events.findLast((event) => event.runId !== null);
   const runId = cause?.runId ?? null;
-  add(decision, { type: 'thread.status_entered', data: { status, ...voided }, runId, attempt: null }, now);
+  add(decision, { type: 'thread.status_entered', data: { status, ...more }, runId, attempt: null }, now);
+}
+
+type StatusDetails = Omit<EventOf<'thread.status_entered'>['data'], 'status'>;
+
+/** Returns when a requeued Run is tried again, unless that is immediately. */
+function retryTime(events: ThreadEvent[], now: string): StatusDetails {
+  const requeued = events.find((event) => event.type === 'run.requeued');
+  if (requeued === undefined || requeued.data.delayMs === 0) return {};
+  return { retryAt: new Date(Date.parse(now) + requeued.data.delayMs).toISOString() };
 }
 
 /** Returns the model step that a requeue interrupts and that runs again. */
-function voidedStep(command: Command, events: ThreadEvent[]): { voidedStepId?: string } {
+function voidedStep(command: Command, events: ThreadEvent[]): StatusDetails {
   if (!('openStep' in command) || command.openStep === undefined) return {};
   if (!events.some(({ type }) => type === 'run.requeued')) return {};
   return { voidedStepId: stepId(command.runId, command.attempt, command.openStep) };

@@ -11,7 +11,7 @@ export type ThreadEvent =
   | Fact<'thread.title_set', { title: string | null }>
   | Fact<'message.added', { text: string; requestId: string | null; fileIds: string[] }>
   | Fact<'run.queued', RunQueued>
-  | Fact<'run.claimed', { dispatch: number; holder: string }>
+  | Fact<'run.claimed', { dispatch: number; holder: string } & InStreak>
   | Fact<'run.started', { first: boolean }>
   | Fact<'run.waiting', { requests: { requestId: string; toolCallId: string }[] }>
   | Fact<'run.resumed', { dispatch: number }>
@@ -81,12 +81,32 @@ export interface ExternalRef {
   tokenId: string;
 }
 
-/** The limits of a Run: times in milliseconds (docs/spec/decisions.md#time-limits), and losses in a row. */
+/**
+ * The limits of a Run: times in milliseconds (docs/spec/decisions.md#time-limits), and how many workers in a row may be lost.
+ * `providerRetryMs`: how long an outage of the model provider is retried; omitted by earlier releases.
+ */
 export interface RunLimits {
   queueMs: number;
   workMs: number;
   waitMs: number;
   maxLosses: number;
+  providerRetryMs?: number;
+}
+
+/**
+ * Retryable failures of a Run in a row, without a stored step between them: of its model provider, or of other parts. `since`
+ * is the time of the first one. `circuit`: the circuit breaker that the Run waits for; omitted if there is none.
+ */
+export interface FailureStreak {
+  of: 'provider' | 'other';
+  since: string;
+  failures: number;
+  circuit?: string;
+}
+
+/** Omitted if the Run has no such failures, and by earlier releases. */
+interface InStreak {
+  streak?: FailureStreak;
 }
 
 interface RunQueued {
@@ -98,10 +118,14 @@ interface RunQueued {
   delayMs: number;
 }
 
-/** `voidedStepId`: the model step that this status interrupts; omitted if there is none, and by earlier releases. */
+/**
+ * `voidedStepId`: the model step that this status interrupts. `retryAt`: when the Run is tried again, if that is not immediately.
+ * Both are omitted if there is none, and by earlier releases.
+ */
 interface StatusEntered {
   status: ThreadStatus;
   voidedStepId?: string;
+  retryAt?: string;
 }
 
 /** `step`: the number of the model step within its claim, from 1; omitted by earlier releases. */
@@ -123,7 +147,7 @@ interface Caused {
   cause?: FailureCause;
 }
 
-interface RunRequeued extends Caused {
+interface RunRequeued extends Caused, InStreak {
   dispatch: number;
   reason: RequeueReason;
   losses: number;

@@ -1,6 +1,6 @@
 import type { EventOf, StoredEvent, ThreadEvent } from './events.ts';
 import { nextRunStatus, type RunMove } from './run-transitions.ts';
-import type { ClaimedRun, LiveRun, QueuedRun, Thread, ThreadState } from './state.ts';
+import { streakOf, type ClaimedRun, type LiveRun, type QueuedRun, type Thread, type ThreadState } from './state.ts';
 
 /** An event and its time (RFC 3339). */
 export type DatedEvent = ThreadEvent & Pick<StoredEvent, 'occurredAt'>;
@@ -85,11 +85,12 @@ function moved(thread: Thread, event: Moved & DatedEvent): Thread {
   return replaceRun({ ...thread, newestRun }, after);
 }
 
-/** Returns the Run after a move that the transition table allows. */
+/** Returns the Run after a move that the transition table allows. Only a claim and a requeue have a streak. */
 function applyMove(run: LiveRun, event: Moved & DatedEvent): LiveRun {
   switch (event.type) {
     case 'run.claimed': {
-      const claim = { holder: event.data.holder, attempt: event.attempt ?? run.attempt };
+      const { holder } = event.data;
+      const claim = { holder, attempt: event.attempt ?? run.attempt, ...streakOf(event.data) };
       return { ...basics(run), ...claim, status: 'booting' };
     }
     case 'run.started':
@@ -102,7 +103,8 @@ function applyMove(run: LiveRun, event: Moved & DatedEvent): LiveRun {
       return { ...basics(run), status: 'queued', cause: 'resumed', dispatch: event.data.dispatch, delayMs: 0 };
     case 'run.requeued': {
       const { dispatch, losses, delayMs } = event.data;
-      return { ...basics(run), status: 'queued', cause: 'requeued', dispatch, losses, delayMs };
+      const counted = { dispatch, losses, ...streakOf(event.data) };
+      return { ...basics(run), ...counted, status: 'queued', cause: 'requeued', delayMs };
     }
   }
 }
@@ -131,8 +133,8 @@ function progressed(thread: Thread, event: Progress): Thread {
   switch (event.type) {
     case 'assistant.message_added':
     case 'tool.completed':
-      // A stored step resets the losses in a row.
-      return run.losses === 0 ? thread : replaceRun(thread, { ...run, losses: 0 });
+      // A stored step resets the losses and failures in a row.
+      return run.losses === 0 && run.streak === undefined ? thread : replaceRun(thread, withoutLosses(run));
     case 'tool.confirmation_decided': {
       if (run.status !== 'waiting_input') return thread;
       const { requestId, decision } = event.data;
@@ -168,6 +170,10 @@ function withUnmounted({ unmounted: _, ...thread }: Thread, fileIds: string[]): 
 
 function basics({ id, trigger, agentVersion, limits, attempt, dispatch, losses, startedAt }: LiveRun) {
   return { id, trigger, agentVersion, limits, attempt, dispatch, losses, startedAt };
+}
+
+function withoutLosses({ streak: _, ...run }: LiveRun): LiveRun {
+  return { ...run, losses: 0 };
 }
 
 function replaceRun(thread: Thread, run: LiveRun): Thread {

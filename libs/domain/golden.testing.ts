@@ -1,5 +1,5 @@
 import type { Command } from './commands.ts';
-import { command } from './decider.testing.ts';
+import { command, LIMITS, newRun } from './decider.testing.ts';
 import { decide } from './decide.ts';
 import { EVENT_TYPES } from './event-types.ts';
 import type { StoredEvent, ThreadEventType } from './events.ts';
@@ -54,7 +54,7 @@ const STORY: Command[][] = [
     },
   ],
   [command.reclaim(A, 2)],
-  [command.claim(A, 3), command.fail(A, runError('provider_unavailable'), 3)],
+  [command.claim(A, 3), command.reclaim(A, 3)],
   [command.claim(A, 4), command.handOver(A, 4)],
   [command.claim(A, 5), command.start(A, 5), command.message(B, 'enqueue')],
   [
@@ -99,7 +99,12 @@ const WORKER_LOST: FailureCause = { source: 'worker', name: 'worker-1', step: 'L
 const ADDITIONS: Command[][] = [
   [
     command.create({ externalRef: { value: 'ticket 7', tokenId: '01T'.padEnd(26, '0') } }),
-    { ...command.message(A), fileIds: ['01F'.padEnd(26, '0')], fileNames: new Map([['01F'.padEnd(26, '0'), 'a.pdf']]) },
+    {
+      ...command.message(A),
+      fileIds: ['01F'.padEnd(26, '0')],
+      fileNames: new Map([['01F'.padEnd(26, '0'), 'a.pdf']]),
+      run: { ...newRun(A), limits: { ...LIMITS, providerRetryMs: 900_000 } },
+    },
   ],
   [command.claim(A), command.start(A)],
   [
@@ -153,23 +158,31 @@ const ADDITIONS: Command[][] = [
         },
       ],
     },
-    { ...command.fail(A, runError('provider_unavailable'), 2), cause: ANSWERED_503 } as Command,
+    { ...command.reclaim(A, 2), cause: ANSWERED_503 } as Command,
   ],
   [command.claim(A, 3), { ...command.reclaim(A, 3), cause: WORKER_LOST } as Command],
-  [command.claim(A, 4), { ...command.fail(A, runError('provider_auth'), 4), cause: ANSWERED_503 } as Command],
+  [command.claim(A, 4), { ...command.fail(A, runError('provider_unavailable'), 4), cause: ANSWERED_503 } as Command],
+  [command.claim(A, 5), command.handOver(A, 5)],
+  [
+    command.claim(A, 6),
+    { ...command.fail(A, runError('provider_unavailable'), 6), turn: { circuit: 'c', waitMs: 3_000 } } as Command,
+  ],
+  [command.claim(A, 7), { ...command.fail(A, runError('provider_auth'), 7), cause: ANSWERED_503 } as Command],
 ];
 
-/** The optional fields of each type. */
+/** The optional fields of each type, as paths. */
 const OPTIONAL_FIELDS = {
   'assistant.message_added': ['continuation', 'usage', 'thinking', 'step'],
   'assistant.text_added': ['step'],
   'assistant.thinking_added': ['step'],
   'file.changed': ['name', 'kind', 'action'],
   'files.updated': ['name', 'kind'],
+  'run.claimed': ['streak'],
   'run.failed': ['cause'],
-  'run.requeued': ['cause'],
+  'run.queued': ['limits.providerRetryMs'],
+  'run.requeued': ['cause', 'streak'],
   'thread.created': ['externalRef'],
-  'thread.status_entered': ['voidedStepId'],
+  'thread.status_entered': ['voidedStepId', 'retryAt'],
   'tool.completed': ['fileIds', 'cause'],
   'usage.recorded': ['cachedInputTokens'],
 } satisfies Partial<Record<ThreadEventType, string[]>>;
@@ -179,7 +192,13 @@ export const ADDED_TO = Object.keys(OPTIONAL_FIELDS) as (keyof typeof OPTIONAL_F
 /** Returns the events that have optional fields. */
 export function describeAdditions(): StoredEvent[] {
   const optional: Partial<Record<ThreadEventType, string[]>> = OPTIONAL_FIELDS;
-  return tell(ADDITIONS).filter(({ type, data }) => optional[type]?.some((field) => field in data));
+  return tell(ADDITIONS).filter(({ type, data }) => optional[type]?.some((path) => hasField(data, path)));
+}
+
+function hasField(data: object, path: string): boolean {
+  let at: unknown = data;
+  for (const name of path.split('.')) at = (at as Record<string, unknown>)[name];
+  return at !== undefined;
 }
 
 export function describeStory(): StoredEvent[] {

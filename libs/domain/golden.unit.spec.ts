@@ -224,9 +224,11 @@ const ADDED: Record<(typeof ADDED_TO)[number], string> = {
   'file.changed': '7853a3d795a83881',
   'files.updated': '06039386cf495b3c',
   'thread.created': '5ac0347c9293d147',
-  'thread.status_entered': 'e49f0544f9abf318',
+  'thread.status_entered': '203ea4789b3dcfa8',
+  'run.claimed': 'fea1deccf0060f39',
   'run.failed': '37117dc0fec516dd',
-  'run.requeued': '5cdafa2e3dfd0923',
+  'run.queued': '0d770a918a0daa01',
+  'run.requeued': '0f18ecc5d06f3a86',
   'tool.completed': 'cc407ce209dad38d',
   'usage.recorded': '3b637102d951027c',
 };

@@ -40,6 +40,8 @@ export interface ExtendedLogEntry extends LogEntry {
   stepId?: string;
   /** `session.status`: the step that was interrupted; its text is void. */
   voidedStepId?: string;
+  /** `session.status` with the content `RESCHEDULING`: when the Run is tried again; absent if that is immediately. */
+  retryAt?: string;
   /** `user.message`: the files that were sent with it. */
   fileIds?: string[];
   /** `run.failed`: the error of a failed Run; absent if the Run was cancelled or expired. */
@@ -174,7 +176,7 @@ function fieldsBesides(event: ThreadEvent): Besides {
     case 'files.updated':
       return fileOf(event.data, event.data.change);
     case 'thread.status_entered':
-      return textsOf({ voidedStepId: event.data.voidedStepId });
+      return textsOf({ voidedStepId: event.data.voidedStepId, retryAt: event.data.retryAt });
     case 'message.added':
       return filesOf(event.data.fileIds);
     case 'run.failed':

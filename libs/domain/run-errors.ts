@@ -2,7 +2,7 @@ import type { FailureCause } from './failure-cause.ts';
 
 /**
  * The closed catalogue of Run failures (docs/spec/decisions.md#run-errors). Callers see `message`: never a stack trace,
- * path, host or secret. `remedy` is for docs/run-errors.md, and a test keeps both equal.
+ * path, host or secret. Operators see `remedy`, also in docs/run-errors.md; a test keeps both equal.
  */
 export const RUN_ERRORS = {
   provider_unavailable: {
@@ -105,6 +105,11 @@ export type RunErrorCode = keyof typeof RUN_ERRORS;
 export function failedBy(code: RunErrorCode, cause: FailureCause | undefined): RunError {
   const hasAnswered = code === 'provider_unavailable' && cause?.source === 'provider' && cause.status !== undefined;
   return runError(code, hasAnswered ? { message: `The model provider answered ${cause.status}.` } : {});
+}
+
+/** Returns what to do about an error; null for the code of a later release. */
+export function remedyOf(code: string): string | null {
+  return Object.hasOwn(RUN_ERRORS, code) ? RUN_ERRORS[code as RunErrorCode].remedy : null;
 }
 
 /** The failure of a Run, as `RunSummary.error` shows it. */

@@ -1,4 +1,4 @@
-import type { AgentKind, PermissionDecision, RunLimits, RunTrigger, ThreadStatus } from './events.ts';
+import type { AgentKind, FailureStreak, PermissionDecision, RunLimits, RunTrigger, ThreadStatus } from './events.ts';
 import type { RunStatus } from './run-transitions.ts';
 
 /**
@@ -40,8 +40,10 @@ interface RunBasics {
   attempt: number;
   /** The number of the valid dispatch to the queue. It rises by one each time the Run returns to `queued`. */
   dispatch: number;
-  /** Claims in a row that ended by an expired lease or a retryable failure. */
+  /** Claims in a row that ended by an expired lease. */
   losses: number;
+  /** Retryable failures in a row; omitted if there are none. */
+  streak?: FailureStreak;
   /** The time of the first `started`; null before. */
   startedAt: string | null;
 }
@@ -84,6 +86,11 @@ export function threadStatus(thread: Thread): ThreadStatus {
 /** Returns the Run with the id, if it is not terminal. */
 export function findLiveRun(thread: Thread, runId: string): LiveRun | undefined {
   return thread.runs.find((run) => run.id === runId);
+}
+
+/** Returns the field `streak`, or no field if there is no streak. */
+export function streakOf({ streak }: { streak?: FailureStreak | undefined }): { streak?: FailureStreak } {
+  return streak === undefined ? {} : { streak };
 }
 
 /** Returns the id of a step in the public log. It is unique: an attempt has one worker, which takes one step at a time. */

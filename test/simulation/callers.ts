@@ -234,7 +234,9 @@ export class Callers {
   private anyLimits(): RunLimits {
     const { random } = this.options.scheduler;
     const limit = (short: number): number => (random.below(5) === 0 ? short : 10 * 60_000);
-    return { queueMs: limit(1_500), workMs: limit(1_200), waitMs: limit(1_000), maxLosses: 1 + random.below(4) };
+    const [queueMs, workMs, waitMs] = [limit(1_500), limit(1_200), limit(1_000)];
+    // Not drawn, so that each seed stays what it was before this limit.
+    return { queueMs, workMs, waitMs, providerRetryMs: 2 * waitMs, maxLosses: 1 + random.below(4) };
   }
 }
 

@@ -50,7 +50,7 @@ const SETTLE_WITHIN_MS = 60_000;
 /** The calm simulations have more work than slots, or than limits let in. Their Runs take this long one after the other. */
 const A_RUN_MS = 1_000;
 /** There, the Runs of the first organization take so many times as long, so that fair turns differ from fair slot-seconds. */
-const SLOWNESS = 6;
+const SLOWNESS = 12;
 /** After all has settled: what is still under way must do no harm either, and claims be let go. */
 const AFTERWARDS_MS = 1_000;
 const LOOK_EVERY_MS = 250;

@@ -8,6 +8,11 @@ export interface SeenRun {
   dispatch: number;
   losses: number;
   maxLosses: number;
+  /** Retryable failures in a row, the outages of the provider apart from others. */
+  failures: number;
+  ofProvider: boolean;
+  failingSince: number;
+  providerRetryMs: number;
   open: Set<string>;
   /** The text of the message that its worker is writing, as people see it. */
   visible: string;
@@ -77,7 +82,8 @@ export class StreamOracle {
 
   private seeQueued({ data }: StoredEvent, id: string): void {
     must(!this.runs.has(id), `I3: Run ${id} is queued again`);
-    const { maxLosses } = (data as { limits: { maxLosses: number } }).limits;
+    const { limits } = data as { limits: { maxLosses: number; providerRetryMs: number } };
+    const { maxLosses, providerRetryMs } = limits;
     this.runs.set(id, {
       id,
       status: 'queued',
@@ -85,6 +91,10 @@ export class StreamOracle {
       dispatch: 1,
       losses: 0,
       maxLosses,
+      failures: 0,
+      ofProvider: false,
+      failingSince: 0,
+      providerRetryMs,
       open: new Set(),
       visible: '',
     });
@@ -106,17 +116,18 @@ export class StreamOracle {
     must(run.status === 'booting' || run.status === 'running', `I6: ${type} of a worker, but the Run is ${run.status}`);
   }
 
-  private seeMove({ type, data }: StoredEvent, run: SeenRun): void {
+  private seeMove({ type, data, occurredAt }: StoredEvent, run: SeenRun): void {
     const move = type.slice('run.'.length);
     const after = ENDINGS.find((ending) => ending === move) ?? AFTER[`${run.status} ${move}`];
     if (after === undefined) throw new Broken(`a Run that is ${run.status} cannot be ${move}`);
     run.status = after;
     if (move === 'cancelled' && run.visible !== '') this.seen.push(run.visible);
     if (move === 'requeued') run.visible = '';
-    const { dispatch, reason, losses, requests } = data as {
+    const { dispatch, reason, losses, streak, requests } = data as {
       dispatch: number;
       reason: string;
       losses: number;
+      streak?: { of: string; failures: number };
       requests: { requestId: string }[];
     };
     if (move === 'waiting') run.open = new Set(requests.map(({ requestId }) => requestId));
@@ -125,15 +136,27 @@ export class StreamOracle {
     must(dispatch === run.dispatch + 1, `${move} opens dispatch ${dispatch} after ${run.dispatch}`);
     run.dispatch = dispatch;
     if (move !== 'requeued') return;
-    if (reason !== 'handed_over') run.losses++;
+    if (reason === 'lease_expired') run.losses++;
     must(losses === run.losses, `${losses} losses are stored, there were ${run.losses} in a row`);
     must(run.losses < run.maxLosses, 'a Run goes on after its last loss');
+    if (reason === 'retryable_failure') {
+      const ofProvider = streak?.of === 'provider';
+      run.failures = ofProvider === run.ofProvider ? run.failures + 1 : 1;
+      run.ofProvider = ofProvider;
+      if (run.failures === 1) run.failingSince = Date.parse(occurredAt);
+      const isOver = ofProvider
+        ? Date.parse(occurredAt) - run.failingSince >= run.providerRetryMs
+        : run.failures >= run.maxLosses;
+      must(!isOver, 'a Run goes on after its last failure');
+    }
+    const stored = streak?.failures ?? 0;
+    must(stored === run.failures, `${stored} failures are stored, there were ${run.failures} in a row`);
   }
 
   private seeFact({ type, data }: StoredEvent, run: SeenRun): void {
     const isDecision = type === 'tool.confirmation_decided';
     must(run.status === (isDecision ? 'waiting_input' : 'running'), `${type} while the Run is ${run.status}`);
-    if (type === 'assistant.message_added' || type === 'tool.completed') run.losses = 0;
+    if (type === 'assistant.message_added' || type === 'tool.completed') run.losses = run.failures = 0;
     const { toolCallId, requestId, decision, by, outcome, text } = data as Record<string, string>;
     if (type === 'assistant.text_added') run.visible += text;
     if (type === 'assistant.message_added') run.visible = '';

@@ -63,7 +63,7 @@ export const ECHO_COMMANDS = [
     word: '/fail-retryable',
     argument: null,
     example: '/fail-retryable',
-    does: 'Fails with `provider_unavailable` in every attempt, until the Run has no attempt left.',
+    does: 'Fails with `provider_unavailable` in every attempt, until the agent’s `limits.providerRetryMs` is over.',
   },
   {
     word: '/flaky',

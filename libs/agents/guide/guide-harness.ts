@@ -117,7 +117,7 @@ function fail({ context, results }: Turn): Step {
   if (checked === undefined) {
     return {
       thinking: 'The user wants to see an error. I call a tool first, so that there is something to keep.',
-      text: 'I call a tool, and then the scripted provider fails. Spool repeats the step twice before the Run fails.',
+      text: 'I call a tool, and then the scripted provider fails. Spool repeats the step for some seconds before the Run fails.',
       toolCalls: [{ toolName: 'check_service', toolInput: {} }],
     };
   }
