@@ -30,6 +30,11 @@ export interface Harness {
    * invalid one is refused before it is published. An agent with invalid settings does not run.
    */
   checkSettings(manifest: AgentManifest): ManifestIssue[];
+  /**
+   * Returns the id of the provider and key that the agent's steps call. Runs with the same id wait together while the provider
+   * fails (docs/adr/0041). Default: the steps call no provider that they share.
+   */
+  circuit?(manifest: AgentManifest): string | null;
   /** Returns what else the agent lacks to run now. Must be quick, because it is called before each message. */
   readiness(manifest: AgentManifest): Promise<ReadinessIssue[]>;
   /**

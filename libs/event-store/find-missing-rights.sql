@@ -5,7 +5,7 @@ select name
 from unnest(array[
   'agent_people', 'agent_versions', 'agents', 'audit_entries', 'chat_tokens', 'concurrency_limits', 'deleted_streams',
   'events', 'file_quotas', 'file_usage', 'files', 'idempotency_keys', 'memberships', 'migrations',
-  'operator_sessions', 'organizations', 'people', 'policy_version', 'queue_controls', 'rate_limits',
+  'operator_sessions', 'organizations', 'people', 'policy_version', 'provider_circuits', 'queue_controls', 'rate_limits',
   'run_summaries', 'run_work', 'streams', 'thread_summaries', 'token_agents', 'tokens',
   'tool_server_warnings', 'unclaimed_blobs', 'workers'
 ]) as name

@@ -14,6 +14,7 @@ import type { BlobKeeper, FileStore } from '#files';
 import { pauseIfLong, untilAborted, type Logger } from '#platform';
 import type { TaskPool } from '#task-pool';
 import { measure, TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
+import { ProviderFailing, type Circuits } from './circuits.ts';
 import type { Claim } from './claim.ts';
 import { asHarnessError } from './model-step.ts';
 import { NOTHING_EARLIER } from './next-action.ts';
@@ -32,6 +33,7 @@ export interface BootParts {
   files: FileStore;
   folderLimits: FolderLimits;
   tasks: TaskPool;
+  circuits: Circuits;
   logger: Logger;
   /** The name of the worker process in claims. */
   holder: string;
@@ -53,13 +55,14 @@ export async function bootRun(
     counted('ok');
     return execution;
   } catch (error) {
-    counted(claim.signal.aborted || error instanceof NoRoom ? 'stopped' : 'error');
+    const waits = error instanceof NoRoom || error instanceof ProviderFailing;
+    counted(claim.signal.aborted || waits ? 'stopped' : 'error');
     throw error;
   }
 }
 
 async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: AbortSignal): Promise<RunExecution> {
-  const { store, blobs, files, folderLimits: limits, tasks, logger, holder } = parts;
+  const { store, blobs, files, folderLimits: limits, tasks, circuits, logger, holder } = parts;
   const { threadId, runId } = claim.job;
   const { state, summaries } = claim.thread;
   const run = liveRun(state, runId);
@@ -70,6 +73,9 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
   let hasWaited = false;
   setImmediate(() => (hasWaited = true));
   const { manifest, harness } = await readAgent(parts, claim, state.agentId, run.agentVersion);
+  const circuit = harness.circuit?.(manifest) ?? null;
+  const provider = circuits.guard(harness, circuit, circuit !== null && run.streak?.circuit === circuit);
+  await provider.admit();
   const userId = summaries.thread?.user_id ?? '';
   const about = { agentId: state.agentId, threadId, runId, attempt: claim.attempt };
   const runTask = tasks.runnerFor(state.organizationId);
@@ -95,7 +101,7 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
   const policies = await findPolicies(manifest, tools);
   return new RunExecution(steps, claim, {
     context,
-    harness,
+    harness: provider,
     tools,
     policies,
     files: folder,

@@ -41,6 +41,8 @@ export interface WorkerOptions {
   logger?: Logger;
   /** The memory of Runs; default: unlimited. */
   memory?: RunMemory;
+  /** Returns milliseconds since 1970 for events. Default: the clock of the process. */
+  now?: () => number;
 }
 
 const LEASE_MS = 10_000;
@@ -111,7 +113,10 @@ export async function makeWorld({ leaseMs = LEASE_MS, folderLimits = FOLDER_LIMI
     };
     const engine = new RunEngine({
       store: ownStore,
-      handler: new CommandHandler({ store: ownStore, leaseMs: lease, onCommit: onOwnCommit }),
+      handler: new CommandHandler({
+        ...{ store: ownStore, leaseMs: lease, onCommit: onOwnCommit },
+        ...(options.now && { now: options.now }),
+      }),
       pool: own.pool,
       catalogue: new AgentCatalogue({ pool: own.pool, watch, harnesses }),
       harnesses,

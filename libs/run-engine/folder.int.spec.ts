@@ -381,7 +381,7 @@ describe('an unavailable file storage', () => {
     await writeFile(world.folder, '');
     await again(said, act);
     const state = (await world.store.load(said.threadId))!.state;
-    expect(state).toMatchObject({ runs: [{ status: 'queued', losses: 1 }] });
+    expect(state).toMatchObject({ runs: [{ status: 'queued', losses: 0, streak: { of: 'other', failures: 1 } }] });
     await rm(world.folder);
     await rename(`${world.folder}.moved`, world.folder);
     const job = world.jobs.findLast(({ threadId }) => threadId === said.threadId)!;

@@ -25,7 +25,7 @@ type Message = Extract<StepEvent, { type: 'message' }>;
  * The joined deltas of a step are its message without citations.
  */
 export async function takeModelStep(
-  harness: Harness,
+  harness: Pick<Harness, 'step'>,
   context: StepContext,
   tools: ReadonlyMap<string, Tool>,
   writer: DeltaWriter,
@@ -74,7 +74,7 @@ export async function takeModelStep(
 }
 
 /** Yields the step's events until the signal aborts. Throws a HarnessError or the signal's reason. */
-async function* stepEvents(harness: Harness, context: StepContext): AsyncGenerator<StepEvent> {
+async function* stepEvents(harness: Pick<Harness, 'step'>, context: StepContext): AsyncGenerator<StepEvent> {
   const { signal } = context;
   const steps = harness.step(context)[Symbol.asyncIterator]();
   try {

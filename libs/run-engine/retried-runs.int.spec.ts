@@ -131,7 +131,7 @@ it.each(CASES)('a Run that continues another one %s', async (_what, example) => 
   let isDown = example.ends === 'its model step fails';
   const { effects, prompts, hang, harness } = callingHarness(example, () => isDown);
   const worker = await world.makeWorker({ harnesses: [harness] });
-  const said = await world.say('work', { ...scripted, limits: { maxLosses: 1 } });
+  const said = await world.say('work', { ...scripted, limits: { maxLosses: 1, providerRetryMs: 0 } });
   const { threadId } = said;
   const asked = async () =>
     (await world.stream(threadId)).flatMap(({ type, data }) =>

@@ -203,11 +203,15 @@ describe('failures', () => {
     ]);
   });
 
-  it('that are retryable requeue the Run with growing delays, and fail it in the end', async () => {
+  it('of the provider requeue the Run with growing delays, and fail it when the time for them is over', async () => {
     const { threadId, runId, engine, job } = await execute('x /fail-retryable');
-    expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2, losses: 1 });
-    for (const dispatch of [2, 3]) await engine.executeJob({ ...job, dispatch });
-    expect((await world.summary(runId)).error).toMatchObject({ code: 'provider_unavailable', retryable: true });
+    const counted = { losses: 0, streak: { of: 'provider', failures: 1 } };
+    expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 2, ...counted });
+    await engine.executeJob({ ...job, dispatch: 2 });
+    expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', dispatch: 3 });
+    const brief = await execute('x /fail-retryable', { limits: { providerRetryMs: 1 } });
+    await brief.engine.executeJob({ ...brief.job, dispatch: 2 });
+    expect((await world.summary(brief.runId)).error).toMatchObject({ code: 'provider_unavailable', retryable: true });
     const delays = (await world.stream(threadId)).flatMap((event) =>
       event.type === 'run.requeued' ? [event.data.delayMs] : [],
     );

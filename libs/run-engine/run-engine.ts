@@ -7,6 +7,7 @@ import { limitsHook, type LimitedClaim } from '#run-queue';
 import { TRANSCRIPT_BOUNDS } from './bounded-transcript.ts';
 import { bootRun, liveRun, type BootParts } from './boot.ts';
 import { causeOf } from './cause-of.ts';
+import { Circuits, ProviderFailing } from './circuits.ts';
 import { Claim } from './claim.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import type { RunExecution } from './run-execution.ts';
@@ -15,7 +16,7 @@ import { tracedRun } from './traced-steps.ts';
 
 const SKIP_DELAY = namedStatement(import.meta.dirname, 'skip-delay.sql');
 
-export interface RunEngineOptions extends BootParts {
+export interface RunEngineOptions extends Omit<BootParts, 'circuits'> {
   handler: CommandHandler;
   pool: Pool;
   leases: LeaseKeeper;
@@ -34,8 +35,11 @@ export interface RunEngineOptions extends BootParts {
 /** Executes Runs from the queue: claim, boot, steps, end. */
 export class RunEngine {
   private readonly draining = new AbortController();
+  private readonly options: RunEngineOptions & BootParts;
 
-  constructor(private readonly options: RunEngineOptions) {}
+  constructor(options: RunEngineOptions) {
+    this.options = { ...options, circuits: new Circuits(options) };
+  }
 
   /**
    * Claims the Run, if the job is still current. Works on it until it ends, waits for a person, or is claimed by
@@ -163,11 +167,15 @@ export class RunEngine {
   /** Stores a failed attempt. The domain's retry policy decides whether the Run fails permanently. */
   private async fail(claim: Claim, execution: RunExecution | null, error: unknown): Promise<void> {
     const known = error instanceof HarnessError;
-    this.options.logger[known ? 'warn' : 'error']({ err: error, ...claim.names }, 'run attempt failed');
+    const turn = error instanceof ProviderFailing ? error.turn : undefined;
+    const { logger } = this.options;
+    if (error instanceof ProviderFailing && !error.hasCalled)
+      logger.debug({ ...claim.names, ...turn }, 'run waits for its turn to call a failing provider');
+    else logger[known ? 'warn' : 'error']({ err: error, ...claim.names }, 'run attempt failed');
     const { retryAfterMs = 0 } = known ? error.more : {};
     const cause = causeOf(error, this.options.holder);
     const failure = failedBy(known ? error.code : 'internal', cause);
-    const ofFailure = { error: failure, cause, retryAfterMs, jitter: Math.random() };
+    const ofFailure = { error: failure, cause, retryAfterMs, turn, jitter: Math.random() };
     const command: Command = { ...claim.fence, type: 'fail_run', ...ofFailure };
     if (execution === null) return claim.append([command]);
     try {

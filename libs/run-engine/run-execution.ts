@@ -22,7 +22,7 @@ export interface ExecutionParts extends ToolStepParts {
 /** The result of a boot. */
 export interface Booted {
   context: RunContext;
-  harness: Harness;
+  harness: Pick<Harness, 'step'>;
   tools: readonly Tool[];
   /** The policy of each tool, by its name. */
   policies: ReadonlyMap<string, ToolPolicy>;

@@ -73,7 +73,7 @@ describe('a model step', () => {
     ],
   ])('that %s is a crash of the harness, and is retried', async (_what, step) => {
     const { threadId, runId } = await execute(step);
-    expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 1 });
+    expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', streak: { of: 'other', failures: 1 } });
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(step)] });
     for (const dispatch of [2, 3]) await engine.executeJob({ threadId, runId, dispatch });
     const message = 'The agent’s harness ended unexpectedly.';
@@ -194,9 +194,9 @@ describe('a tool call', () => {
     await writeFile(world.folder, '');
     const { threadId, runId } = await execute(useTools(['makes']), [makes]);
     const { engine } = await world.makeWorker({ harnesses: [scriptedHarness(useTools(['makes']), [makes])] });
-    for (let losses = 1; losses < failures; losses++) {
-      expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses });
-      await engine.executeJob({ threadId, runId, dispatch: losses + 1 });
+    for (let failed = 1; failed < failures; failed++) {
+      expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', streak: { failures: failed } });
+      await engine.executeJob({ threadId, runId, dispatch: failed + 1 });
     }
     await rm(world.folder);
     await rename(`${world.folder}.moved`, world.folder);
@@ -367,7 +367,7 @@ describe('calls that only read', () => {
     const { engine } = await world.makeWorker({ harnesses });
     const { threadId, runId, job } = await world.say('x', scripted);
     await engine.executeJob(job);
-    expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', losses: 1 });
+    expect(await world.run(threadId, runId)).toMatchObject({ status: 'queued', streak: { of: 'other', failures: 1 } });
     expect(wasCutOff).toBe(true);
     await rm(world.folder);
     await rename(moved, world.folder);

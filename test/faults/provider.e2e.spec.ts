@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import type { AgentManifestInput } from '#agents';
 import { reportFigure } from '#testing';
 import { expectHealthy, lastMessage } from '../support/checks.ts';
 import { createAcknowledged, readLog, type Acknowledged, type Caller, type LogEntry } from '../support/client.ts';
@@ -30,6 +31,7 @@ interface Fault {
   fails?: string;
   retryable?: boolean;
   says?: string;
+  limits?: AgentManifestInput['limits'];
   /** How many requests it has seen. */
   requests: number;
   /** What the provider had said of each answer when it was cut off. */
@@ -43,7 +45,10 @@ const FAULTS: Fault[] = [
   { script: 'rate-limited', says: 'Sorry for the wait.', requests: 3, cut: ['', ''], apart: [1_000, 1_000] },
   { script: 'told-to-wait', says: 'I was told when.', requests: 3, cut: ['', ''], apart: [2_000, 2_500] },
   { script: 'overloaded', says: 'There was a lot to do.', requests: 3, cut: ['', 'There was '] },
-  { script: 'always-overloaded', fails: 'provider_unavailable', retryable: true, requests: 3 },
+  {
+    ...{ script: 'always-overloaded', fails: 'provider_unavailable', retryable: true },
+    ...{ limits: { providerRetryMs: 0 }, requests: 1 },
+  },
   { script: 'server-error', says: 'It was not me.', requests: 2, cut: [''] },
   { script: 'hangs', says: 'Where was I?', requests: 3, cut: ['', 'Where '], apart: [SILENCE_MS, SILENCE_MS] },
   { script: 'reset', says: 'We were cut off.', requests: 3, cut: ['We were cut ', 'We were cut off.'] },
@@ -83,8 +88,12 @@ describe('F20: a provider', () => {
 
   const lineOf = (protocol: ProtocolName, script: string): string => `script: ${script} by ${protocol}`;
 
-  async function begin(protocol: ProtocolName, script: string): Promise<{ caller: Caller; told: Acknowledged }> {
+  async function begin(
+    protocol: ProtocolName,
+    { script, limits = {} }: Fault,
+  ): Promise<{ caller: Caller; told: Acknowledged }> {
     const caller = await models.publish(protocol, {
+      limits,
       model: script === 'hangs' ? { silenceMs: SILENCE_MS } : {},
       toolServers: [{ name: 'everything', url: everything.url }],
     });
@@ -95,7 +104,7 @@ describe('F20: a provider', () => {
     [everything, odd] = await Promise.all([everythingOverHttp(), oddServerOverHttp()]);
     models = await startModelSystem({ env: ProcessGauge.env });
     for (const protocol of PROTOCOLS)
-      for (const { script } of FAULTS) begun.set(lineOf(protocol, script), begin(protocol, script));
+      for (const fault of FAULTS) begun.set(lineOf(protocol, fault.script), begin(protocol, fault));
     await Promise.all(begun.values());
   }, 120_000);
 

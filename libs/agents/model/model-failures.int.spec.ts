@@ -140,6 +140,24 @@ describe('a step that fails', () => {
     }
   });
 
+  it.each<[string, Respond, Partial<ModelChoice>]>([
+    [
+      'openai-compatible',
+      streams([openAi.text('Half'), { error: { message: 'Overloaded' } }], { headers: { 'x-request-id': 'req_1' } }),
+      {},
+    ],
+    [
+      'anthropic',
+      streams([anthropic.start(), { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }], {
+        headers: { 'request-id': 'req_1' },
+      }),
+      { provider: 'anthropic' },
+    ],
+  ])('reports the id of the request with an error in the stream of %s', async (_, respond, model) => {
+    const { steps } = await stepWith(respond, model);
+    expect((await failureOf(steps)).more.report).toMatchObject({ requestId: 'req_1', message: 'Overloaded' });
+  });
+
   it('names a reset amid the stream, and a server that is not there', async () => {
     const { steps, provider } = await stepWith((response, request) => {
       streams([openAi.text('Half')], { end: false })(response, request);

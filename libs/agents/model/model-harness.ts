@@ -12,6 +12,7 @@ import { correction, messageTokens, sum, textTokens, toolTokens } from './estima
 import {
   answerLimit,
   answerTokens,
+  circuitOf,
   modelIssues,
   takesImages,
   windowTokens,
@@ -61,6 +62,7 @@ export function modelHarness({
   return {
     name: 'model',
     checkSettings: modelIssues,
+    circuit: ({ model }) => (model === undefined ? null : circuitOf(model)),
     // Keys are checked together with all other secrets (readiness.ts).
     readiness: () => Promise.resolve([]),
     tools,
@@ -74,14 +76,53 @@ type StepParts = Required<Pick<ModelHarnessOptions, 'fetch' | 'allowances' | 'on
   learned: LearnedQuirks;
 };
 
-async function* modelStep(
-  context: StepContext,
-  { fetch, allowances, logger, onOddity, now, learned }: StepParts,
-): AsyncGenerator<StepEvent> {
+async function* modelStep(context: StepContext, options: StepParts): AsyncGenerator<StepEvent> {
   const { signal, tokensLeft } = context;
   const { model } = context.manifest;
   if (model === undefined) throw new Error('The agent has no model.');
   signal.throwIfAborted();
+  const { parts, headers, apiKey, estimatedTokens } = await prepareCall(model, context, options);
+  const answer = new Answer({ maxTokens: tokensLeft, modelLimit: answerLimit(model), estimatedTokens });
+  const [counted, calledAt] = [countProviderCall(model.provider), performance.now()];
+  try {
+    for await (const part of parts) {
+      const event = answer.add(part);
+      if (event !== null) yield event;
+      // Thousands of parts may have arrived at once.
+      await pauseIfLong();
+    }
+    const usage = answer.usage(answer.finish().usage);
+    counted('ok');
+    yield { type: 'usage', ...usage };
+  } catch (error) {
+    signal.throwIfAborted();
+    const waitedMs = performance.now() - calledAt;
+    const failure = providerError(error, { apiKey, now: options.now(), waitedMs, model, headers: headers() });
+    counted(failure.code);
+    throw failure;
+  } finally {
+    counted('stopped');
+  }
+  const { text, toolCalls, blocks, reasoning } = answer;
+  const continuation = toContinuation(model, { estimatedTokens, blocks, reasoning });
+  yield { type: 'message', text, toolCalls, continuation };
+}
+
+interface Call {
+  /** Calls the provider when it is read. */
+  parts: AsyncIterable<LanguageModelV3StreamPart>;
+  /** Returns the headers of the response, or {} before it arrived. Errors in a stream have no headers themselves. */
+  headers: () => Record<string, string>;
+  apiKey: string | null;
+  estimatedTokens: number;
+}
+
+/** Throws HarnessError (`provider_auth`, `context_too_long`, `storage_unavailable`) and NoRoom. */
+async function prepareCall(
+  model: ModelChoice,
+  context: StepContext,
+  { fetch, allowances, logger, onOddity, learned }: StepParts,
+): Promise<Call> {
   // Imported late: the providers' packages take 130 ms of CPU to load, and most processes never call a provider.
   const { callSettings, languageModel, resolveKey } = await import('./providers.ts');
   const apiKey = await resolveKey(model, allowances);
@@ -101,40 +142,20 @@ async function* modelStep(
   const options = {
     prompt: await large.take(prompt),
     tools: await toolsInOwnTurn(context.tools),
-    ...callSettings(model, mayThink(model, context), tokensLeft),
+    ...callSettings(model, mayThink(model, context), context.tokensLeft),
     includeRawChunks: true,
   };
+  let headers: Record<string, string> = {};
   const parts = watchedStream<LanguageModelV3StreamPart>({
     open: async (abortSignal) => {
-      const { stream } = await answering.doStream({ ...options, abortSignal });
+      const { stream, response } = await answering.doStream({ ...options, abortSignal });
+      headers = response?.headers ?? {};
       return withBoundedHeld(stream, model.provider);
     },
-    signal,
+    signal: context.signal,
     silenceMs: model.silenceMs,
   });
-  const answer = new Answer({ maxTokens: tokensLeft, modelLimit: answerLimit(model), estimatedTokens });
-  const [counted, calledAt] = [countProviderCall(model.provider), performance.now()];
-  try {
-    for await (const part of parts) {
-      const event = answer.add(part);
-      if (event !== null) yield event;
-      // Thousands of parts may have arrived at once.
-      await pauseIfLong();
-    }
-    const usage = answer.usage(answer.finish().usage);
-    counted('ok');
-    yield { type: 'usage', ...usage };
-  } catch (error) {
-    signal.throwIfAborted();
-    const failure = providerError(error, { apiKey, now: now(), waitedMs: performance.now() - calledAt, model });
-    counted(failure.code);
-    throw failure;
-  } finally {
-    counted('stopped');
-  }
-  const { text, toolCalls, blocks, reasoning } = answer;
-  const continuation = toContinuation(model, { estimatedTokens, blocks, reasoning });
-  yield { type: 'message', text, toolCalls, continuation };
+  return { parts, headers: () => headers, apiKey, estimatedTokens };
 }
 
 /** Converts the tools in a turn of its own. The provider's package then writes the request in another turn. */

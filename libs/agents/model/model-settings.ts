@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { AgentManifest } from '../manifest.ts';
 import { patternIssues } from '../pattern-issues.ts';
@@ -16,6 +17,12 @@ export const BASE_URLS: Record<ProviderName, string> = {
 
 /** The default context window for each protocol, tokens. */
 const CONTEXT_TOKENS: Record<ProviderName, number> = { 'openai-compatible': 128_000, anthropic: 200_000 };
+
+/** Returns the id of the server and of the reference to its key (`Harness.circuit`). It reveals neither. */
+export function circuitOf({ provider, baseUrl = BASE_URLS[provider], apiKey }: ModelChoice): string {
+  const shared = JSON.stringify([new URL(baseUrl).origin, apiKey ?? null]);
+  return createHash('sha256').update(shared).digest('hex').slice(0, 32);
+}
 
 /** Tokens kept free for an answer without a limit; at most a quarter of the window. */
 const ANSWER_TOKENS = 8_000;

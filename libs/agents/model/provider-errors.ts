@@ -114,18 +114,20 @@ export interface FailureOf {
   /** How long the call took, milliseconds. */
   waitedMs: number;
   model: ModelChoice;
+  /** The headers of the response, if it began before the error. */
+  headers?: Record<string, string>;
 }
 
 /**
  * Returns the HarnessError for what a provider's call threw. Its `cause` and `report` have status, type, code and message, the URL
  * if that may be wrong, and never the request, the answer or the key. A HarnessError is returned unchanged.
  */
-export function providerError(error: unknown, { apiKey, now, waitedMs, model }: FailureOf): HarnessError {
+export function providerError(error: unknown, { apiKey, now, waitedMs, model, headers = {} }: FailureOf): HarnessError {
   if (error instanceof HarnessError) return error;
   const tooLarge = tooLargeIn(error);
   if (tooLarge !== undefined) {
     const failure = { status: null, words: [], type: 'AnswerTooLarge', message: tooLarge.message };
-    const report = reportOf(failure, { apiKey, model, waitedMs, requestId: undefined });
+    const report = reportOf(failure, { apiKey, model, waitedMs, requestId: requestIdOf(headers) });
     return new HarnessError('output_too_large', { cause: new Error(tooLarge.message), report });
   }
   const told = failureOf(error);
@@ -141,7 +143,7 @@ export function providerError(error: unknown, { apiKey, now, waitedMs, model }: 
   const isElsewhere = mayBeElsewhere(error, failure);
   const cause = new Error(isElsewhere ? withUrl(text, model, apiKey) : text);
   const message = isElsewhere ? cause.message : withoutKey(failure.message, apiKey);
-  const requestId = requestIdOf(headersOf(error));
+  const requestId = requestIdOf({ ...headers, ...headersOf(error) });
   const report = reportOf({ ...failure, message }, { apiKey, model, waitedMs, requestId });
   return new HarnessError(code, { cause, report, ...(asked === undefined ? {} : { retryAfterMs: asked }) });
 }

@@ -43,9 +43,9 @@ async function startProvider(respond: Respond) {
 }
 
 /** The pieces of a stream; `end: false` leaves it open. */
-export function streams(pieces: readonly object[], { end = true } = {}): Respond {
+export function streams(pieces: readonly object[], { end = true, headers = {} } = {}): Respond {
   return (response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.writeHead(200, { 'content-type': 'text/event-stream', ...headers });
     response.flushHeaders();
     for (const piece of pieces) response.write(`data: ${JSON.stringify(piece)}\n\n`);
     if (end) response.end('data: [DONE]\n\n');

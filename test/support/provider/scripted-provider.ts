@@ -193,14 +193,18 @@ export class ScriptedProvider {
     const send = (text: string) => Promise.race([new Promise((sent) => response.write(text, sent)), gone]);
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
     await send(frames.before);
+    const pause = () => Promise.race([sleep(pauseMs, undefined, { ref: false }), gone]);
     const pieces = frames.pieces.slice(0, failure && piecesBefore(failure));
     for (const [i, piece] of pieces.entries()) {
       if (i === Math.floor(frames.pieces.length / 2)) await this.holds.pass('half said', request, gone);
-      await Promise.race([sleep(pauseMs, undefined, { ref: false }), gone]);
+      await pause();
       if (request.closedAt !== null) return;
       await send(piece);
     }
-    if (failure) return breakOff(protocol, response, gone, failure);
+    if (failure) {
+      await pause();
+      return breakOff(protocol, response, gone, failure);
+    }
     await this.holds.pass('all said', request, gone);
     response.end(frames.after);
   }
