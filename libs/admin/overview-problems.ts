@@ -1,9 +1,9 @@
 import type { Overview, Problem, QueueStatus } from '#contract';
 import { summarizeCause, type FailureCause } from '#domain';
 
-/** A row of overview-problems.sql; `lost_files` counts files, not Runs. `failed_runs` has a row for each Agent, code and cause. */
+/** A row of overview-problems.sql; `lost_files` counts files, not Runs. `failed_runs` has a row for each Agent, code and cause, `provider_failing` for each provider. */
 export interface FoundRuns {
-  kind: 'lease_over' | 'lost_files' | 'backlog' | 'failed_runs' | 'waiting_runs';
+  kind: 'lease_over' | 'lost_files' | 'backlog' | 'provider_failing' | 'failed_runs' | 'waiting_runs';
   count: number;
   since: string;
   runs: Problem['runs'];
@@ -27,7 +27,8 @@ const BACKLOG_MS = [10_000, 60_000] as const;
 
 const SEVERITIES = ['critical', 'warning', 'info'] as const satisfies Problem['severity'][];
 
-type Finding = Omit<Problem, 'kind' | 'runs' | 'count' | 'since'> & Partial<Pick<Problem, 'count' | 'since' | 'runs'>>;
+type Finding = Pick<Problem, 'severity' | 'message'> &
+  Partial<Pick<Problem, 'count' | 'since' | 'runs' | 'agentId' | 'errorCode'>>;
 
 /** Returns the problems by severity, then causes before their effects. */
 export function problemsOf(all: Found): Problem[] {
@@ -113,11 +114,23 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Finding | Finding[] | null
     };
   },
 
+  provider_failing: ({ found }) =>
+    found
+      .filter(({ kind }) => kind === 'provider_failing')
+      .map((row) => {
+        const what = `${countRuns(row.count, 'waits', 'wait')} for a model provider: ${whyOf(row)}.`;
+        const how = 'Waiting Runs continue when it answers; until then, one calls it every 3 s. Check its status.';
+        return { severity: 'warning', count: row.count, since: row.since, runs: row.runs, message: `${what} ${how}` };
+      }),
+
   failed_runs: ({ found }) => {
     const groups = groupFailed(found.filter(({ kind }) => kind === 'failed_runs'));
     const shown = groups.length > MAX_GROUPS ? groups.slice(0, MAX_GROUPS - 1) : groups;
     const rest = groups.slice(shown.length);
-    const findings = shown.map((group) => failedFinding(group, ` of ${group.agentName} failed: ${whyOf(group)}.`));
+    const findings = shown.map((group) => ({
+      ...failedFinding(group, ` of ${group.agentName} failed: ${whyOf(group)}.`),
+      ...{ agentId: group.agentId, errorCode: group.code },
+    }));
     if (rest.length === 0) return findings;
     return [...findings, failedFinding(joined(rest), ` of ${rest.length} other Agents or causes failed.`)];
   },

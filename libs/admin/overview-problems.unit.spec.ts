@@ -31,6 +31,27 @@ test('reports no problems for a healthy installation, with and without Redis', (
   expect(problems({ redis: null })).toEqual([]);
 });
 
+test('each failing provider is a problem, with its cause', () => {
+  const cause = { source: 'provider', name: 'api.example', status: 503 } as const;
+  const row = { kind: 'provider_failing' as const, since, runs: [run], agentId: null, agentName: null };
+  const rows = [
+    { ...row, count: 14, code: 'provider_unavailable', cause },
+    { ...row, count: 1, code: 'provider_rate_limited', cause: null },
+  ];
+  expect(problems({ found: rows })).toMatchObject([
+    {
+      ...{ kind: 'provider_failing', severity: 'warning', count: 14, since, runs: [run] },
+      message: expect.stringMatching(
+        /^14 Runs wait for a model provider: provider_unavailable, HTTP 503 from api\.example\. /,
+      ) as string,
+    },
+    {
+      count: 1,
+      message: expect.stringMatching(/^1 Run waits for a model provider: provider_rate_limited\. /) as string,
+    },
+  ]);
+});
+
 test.each<[string, Partial<Found>, object[]]>([
   [
     'a warning above 250 ms of database latency',
@@ -98,7 +119,11 @@ test.each<[string, Partial<Found>, object[]]>([
     { ...found('backlog'), ...queue({ oldestReadyMs: 60_001, pausedAt: since }) },
     [{ kind: 'queue_paused' }],
   ],
-  ['failed Runs', found('failed_runs'), [{ kind: 'failed_runs', severity: 'warning', count: 1, runs: [run] }]],
+  [
+    'failed Runs',
+    found('failed_runs'),
+    [{ kind: 'failed_runs', severity: 'warning', count: 1, runs: [run], agentId: 'A', errorCode: 'internal' }],
+  ],
   ['Runs that wait for a person', found('waiting_runs'), [{ kind: 'waiting_runs', severity: 'info', count: 1, since }]],
 ])('reports %s', (_, changed, expected) => {
   const reported = problems(changed);

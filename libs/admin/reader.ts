@@ -9,7 +9,7 @@ import type {
   PersonRecord,
   TokenRecord,
 } from '#contract';
-import { parseUlid, summarizeCause } from '#domain';
+import { parseUlid, remedyOf, summarizeCause } from '#domain';
 import { namedStatement, rethrowUnavailable, type Queryable } from '#platform';
 import type { AttemptCause } from '#projections';
 import { firstRunIdSince } from './run-ids.ts';
@@ -159,7 +159,7 @@ export class AdminReader {
 }
 
 type Work = NonNullable<ManagedRun['work']>;
-type RunRow = Omit<ManagedRun, 'work' | 'cause'> & { cause: AttemptCause | null } & ({ state: null } | Work);
+type RunRow = Omit<ManagedRun, 'work' | 'cause' | 'remedy'> & { cause: AttemptCause | null } & ({ state: null } | Work);
 
 function toRun(row: RunRow): ManagedRun {
   const { id, threadId, threadTitle, organizationId, organizationName, agentId, agentName, userId, status, trigger } =
@@ -168,7 +168,8 @@ function toRun(row: RunRow): ManagedRun {
   const cause = row.cause && { summary: summarizeCause(row.cause), ...row.cause };
   const whose = { threadTitle, organizationId, organizationName, agentId, agentName, userId };
   const when = { createdAt, startedAt, completedAt, updatedAt };
-  const run = { id, threadId, ...whose, status, trigger, ...when, error, cause, mayBeRetried };
+  const remedy = error === null ? null : remedyOf(error.code);
+  const run = { id, threadId, ...whose, status, trigger, ...when, error, cause, remedy, mayBeRetried };
   if (row.state === null) return { ...run, work: null };
   const { state, limitedBy, dispatch, attempt, holder, dueAt, since } = row;
   return { ...run, work: { state, limitedBy, dispatch, attempt, holder, dueAt, since } };

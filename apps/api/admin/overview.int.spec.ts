@@ -124,6 +124,32 @@ test('the overview reports a dead worker, a waiting Run and a paused queue', asy
   expect(problem(repaired, 'backlog')).toMatchObject({ severity: 'critical', count: 1, runs: [{ id: queued.runId }] });
 });
 
+test('the overview reports a provider that fails while Runs wait for it', async () => {
+  const cause = { source: 'provider', name: 'api.example', status: 503 } as const;
+  await admin.pool.query(
+    `insert into provider_circuits (id, code, cause, opened_at, probe_at, probing_until, last_turn)
+     select id, 'provider_unavailable', $1, now() - interval '1 h', now(), now(), now()
+     from unnest('{awaited,deserted}'::text[]) as id`,
+    [JSON.stringify(cause)],
+  );
+  const { threadId, runId } = await newRun();
+  await admin.api.startRun(threadId, runId);
+  const error = { code: 'provider_unavailable', message: 'No.', retryable: true } as const;
+  const turn = { circuit: 'awaited', waitMs: 60_000 };
+  await admin.api.happen(threadId, { type: 'fail_run', runId, attempt: 1, error, jitter: 0, cause, turn });
+  const overview = await overviewWhere('the Run waits', has('provider_failing'));
+  expect(overview.problems.filter(({ kind }) => kind === 'provider_failing')).toMatchObject([
+    {
+      message: expect.stringContaining(
+        '1 Run waits for a model provider: provider_unavailable, HTTP 503 from',
+      ) as string,
+      runs: [{ id: runId, status: 'queued', mayBeRetried: false }],
+    },
+  ]);
+  await admin.do('cancelRun', { params: { runId } });
+  await overviewWhere('nothing waits', (next) => !has('provider_failing')(next));
+});
+
 test('the overview reports files with lost bytes until they are restored or deleted', async () => {
   await admin.pool.query(
     `insert into files (id, thread_id, kind, name, size, sha256, blob_key, lost_at)

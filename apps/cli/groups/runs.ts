@@ -30,6 +30,7 @@ const fieldsOf = (run: ManagedRun): string =>
   renderFields([
     ...runColumns.map(({ head, value }) => [head, value(run)] as const),
     ['message', run.error?.message],
+    ['remedy', run.remedy],
     ...causeFieldsOf(run.cause),
     ['may be retried', run.completedAt === null ? null : run.mayBeRetried],
     ['title', run.threadTitle],
@@ -53,9 +54,9 @@ function causeFieldsOf(cause: ManagedRun['cause']): [string, string | number][] 
   const fields: [string, string | number | null | undefined][] = [
     ['failed attempt', attempt],
     ['failed by', source === 'tool_server' ? 'tool server' : source],
-    ['error type', type],
-    ['error code', code],
-    ['error message', message],
+    ['cause type', type],
+    ['cause code', code],
+    ['cause message', message],
     ['request id', requestId],
     ['waited', waitedMs === undefined ? null : `${(waitedMs / 1_000).toFixed(3)} s`],
     ['last step', step],

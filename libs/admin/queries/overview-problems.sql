@@ -1,7 +1,7 @@
 -- Runs that need attention, by problem: count, start, and the oldest 5. Includes live Runs, and failed Runs
 -- since $1 that are still the last of their Thread. Leaves out terminated and archived Threads, which need no other Run.
 -- Counts failed Runs by Agent, error and cause, without the fields of a cause that differ between Runs with the same one.
--- Returns at most 200 groups, the largest.
+-- Returns at most 200 groups, the largest, and the failing model providers that Runs wait for.
 with found as (
   select case when state = 'waiting' then 'waiting_runs'
               -- A worker renews its lease three times before it expires, and the reaper runs each second.
@@ -29,6 +29,18 @@ counted as (
   group by kind, agent_id, code, cause
   order by kind = 'failed_runs', count desc, min(since)
   limit 200
+),
+failing as (
+  select 'provider_failing' as kind, null::text as agent_id, code, cause, waiting.count, opened_at as since, run_ids
+  from provider_circuits
+  cross join lateral (
+    select count(*)::integer as count, (array_agg(run_id order by since, run_id))[1:5] as run_ids
+    from run_work
+    join streams on streams.thread_id = run_work.thread_id
+    where run_work.state = 'delayed' and run_work.due_at > now()
+      and streams.state -> 'runs' -> 0 -> 'streak' ->> 'circuit' = provider_circuits.id
+  ) as waiting
+  where waiting.count > 0
 )
 select kind, count, since, agent_id as "agentId", code, cause,
        (select a.name from agents a where a.id = counted.agent_id) as "agentName",
@@ -38,7 +50,7 @@ select kind, count, since, agent_id as "agentId", code, cause,
         from unnest(run_ids) with ordinality as oldest (run_id, i)
         join run_summaries r on r.run_id = oldest.run_id
         join thread_summaries t on t.thread_id = r.thread_id) as runs
-from counted
+from (select * from counted union all select * from failing) as counted
 union all
 -- Files whose bytes a reader did not find.
 select 'lost_files', count(*)::integer, min(lost_at), null, null, null, null, '[]'::json

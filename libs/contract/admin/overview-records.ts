@@ -27,6 +27,7 @@ export const problem = z
       'lease_over',
       'lost_files',
       'backlog',
+      'provider_failing',
       'failed_runs',
       'waiting_runs',
     ]),
@@ -34,6 +35,15 @@ export const problem = z
     message: z.string().meta({ description: 'The problem and what to do about it.' }),
     count: count.nullable().meta({ description: 'The number of affected items, or null.' }),
     since: dateTime.nullable().meta({ description: 'The time at which the oldest item was affected.' }),
+    agentId: answeredUlid
+      .nullable()
+      .optional()
+      .meta({ description: 'The Agent whose Runs failed with one cause; otherwise null or absent.' }),
+    errorCode: z
+      .string()
+      .nullable()
+      .optional()
+      .meta({ description: 'The code of their error; otherwise null or absent.' }),
     runs: z
       .array(
         managedRun.pick({ id: true, threadId: true, agentName: true, status: true, error: true, mayBeRetried: true }),

@@ -269,6 +269,11 @@ export const managedRun = z
         description:
           'Why its last failed attempt failed, also if a later attempt succeeded. Null if it is not known; earlier releases omit it.',
       }),
+    remedy: z
+      .string()
+      .nullable()
+      .optional()
+      .meta({ description: 'What to do about its error. Null without an error; earlier releases omit it.' }),
     mayBeRetried: z.boolean().meta({
       description:
         'Whether retryRun accepts it: cancelled, expired or failed, and the newest Run of a Thread that is neither archived nor terminated.',

@@ -21,22 +21,26 @@ interface Help {
 }
 
 const HELP: Record<Problem['kind'], Help> = {
-  database_slow: { title: 'PostgreSQL is slow', link: { to: '/checks', label: 'Check what the service stands on' } },
+  database_slow: { title: 'PostgreSQL is slow', link: { to: '/checks', label: 'Checks' } },
   queue_away: {
     title: 'The queue does not answer',
-    link: { to: '/checks', label: 'Check what the service stands on' },
+    link: { to: '/checks', label: 'Checks' },
   },
-  redis_away: { title: 'Redis does not answer', link: { to: '/checks', label: 'Check what the service stands on' } },
+  redis_away: { title: 'Redis does not answer', link: { to: '/checks', label: 'Checks' } },
   queue_paused: { title: 'The queue is paused' },
   no_worker: { title: 'No worker is alive', link: { to: '/runs', label: 'All live Runs' } },
   lease_over: { title: 'Runs have lost their worker', link: { to: '/runs', label: 'All live Runs' } },
   lost_files: { title: 'Files have lost their bytes' },
   backlog: { title: 'Runs wait for a worker', link: { to: '/runs?status=queued', label: 'All queued Runs' } },
+  provider_failing: { title: 'Runs wait for a model provider' },
   failed_runs: { title: 'Runs failed', link: { to: '/runs?scope=all&status=failed', label: 'All failed Runs' } },
   waiting_runs: { title: 'Runs wait for a person', link: { to: '/confirmations', label: 'All confirmations' } },
 };
 
 const ICON = { critical: IconAlertOctagon, warning: IconAlertTriangle, info: IconInfoCircle };
+
+/** Kinds with several problems, which differ in what follows the count. */
+const SEVERAL: Problem['kind'][] = ['provider_failing', 'failed_runs'];
 
 interface Props {
   overview: Overview;
@@ -61,7 +65,7 @@ export function Problems({ overview: { problems, queue, at }, isNow }: Props) {
       )}
       {problems.map((problem) => (
         <ProblemCard
-          key={problem.kind === 'failed_runs' ? problem.message.replace(/^\d+ /, '') : problem.kind}
+          key={SEVERAL.includes(problem.kind) ? problem.message.replace(/^\d+ /, '') : problem.kind}
           problem={problem}
           queue={queue}
         />
@@ -72,12 +76,13 @@ export function Problems({ overview: { problems, queue, at }, isNow }: Props) {
 
 function ProblemCard({ problem, queue }: { problem: Problem; queue: QueueStatus }) {
   const { kind, severity, message, count, since } = problem;
-  const { title, link } = HELP[kind];
+  const { title } = HELP[kind];
+  const link = linkOf(problem);
   const Icon = ICON[severity];
   return (
     <Alert
       role="group"
-      aria-label={title}
+      aria-label={SEVERAL.includes(kind) ? `${title}: ${message}` : title}
       variant="default"
       classNames={{ root: classes.problem, body: classes.body }}
       data-severity={severity}
@@ -100,7 +105,7 @@ function ProblemCard({ problem, queue }: { problem: Problem; queue: QueueStatus 
       <Text size="sm" mb="xs">
         {message}
       </Text>
-      <Mending problem={problem} queue={queue} />
+      <Remedy problem={problem} queue={queue} />
       {link && (
         <Anchor component={Link} href={link.to} size="sm">
           {link.label}
@@ -110,8 +115,15 @@ function ProblemCard({ problem, queue }: { problem: Problem; queue: QueueStatus 
   );
 }
 
+/** Returns the link to all affected items: for failed Runs of one cause, those of their Agent with their error. */
+function linkOf({ kind, agentId, errorCode }: Problem): Help['link'] {
+  const { link } = HELP[kind];
+  if (!link || !agentId || !errorCode) return link;
+  return { to: `${link.to}&${new URLSearchParams({ agentId, errorCode })}`, label: 'All these Runs' };
+}
+
 /** Shows the actions that solve the problem. */
-function Mending({ problem, queue }: { problem: Problem; queue: QueueStatus }): ReactNode {
+function Remedy({ problem, queue }: { problem: Problem; queue: QueueStatus }): ReactNode {
   if (problem.kind === 'queue_paused') return <QueueSwitch queue={queue} />;
   if (problem.kind === 'waiting_runs') return <Waiting />;
   return problem.runs.map((run) => <ProblemRun key={run.id} run={run} />);

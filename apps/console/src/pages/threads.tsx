@@ -83,7 +83,7 @@ function Filters({ filter, change }: { filter: Filter; change: (changed: Partial
         onChange={(organizationId) => change({ organizationId })}
       />
       <FilterText
-        label="User"
+        label="User id"
         placeholder="Id of the application"
         value={filter.userId}
         onChange={(userId) => change({ userId })}

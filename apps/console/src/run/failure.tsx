@@ -16,7 +16,7 @@ export function Failure({ run }: { run: ManagedRun }) {
       <Stack gap={4}>
         {error !== null && (
           <Text size="sm">
-            {error.message} {adviceOf(run)}
+            {error.message} {remedyOf(run)}
           </Text>
         )}
         {cause && (
@@ -39,9 +39,9 @@ export function Failure({ run }: { run: ManagedRun }) {
   );
 }
 
-function adviceOf({ error, mayBeRetried }: ManagedRun): string {
+function remedyOf({ remedy, mayBeRetried }: ManagedRun): string {
   if (!mayBeRetried) return 'It can no longer be retried: its Thread has a newer Run, or is archived or terminated.';
-  return error?.retryable ? 'Retry it. If it fails again, fix the cause first.' : 'Fix the cause, then retry it.';
+  return remedy?.replaceAll('`', '') ?? '';
 }
 
 function detailsOf({ attempt, type, code, requestId, waitedMs, step }: Cause): string[] {

@@ -4,7 +4,7 @@ import { FactSection } from '../components/facts.tsx';
 
 const cost = new Intl.NumberFormat('en-GB', { maximumSignificantDigits: 4 });
 
-/** The tokens of a Run, and what they cost. */
+/** Shows the tokens of a Run and their cost. */
 export function RunUsage({ timeline: { usage, losses } }: { timeline: RunTimeline }) {
   return (
     <FactSection
