@@ -132,12 +132,13 @@ it('tenants prints the delays of the event loop', async () => {
 });
 
 describeWithRedis('benchmarks that run only by name', () => {
-  it('measure deltas, many Threads and a fleet', async () => {
-    const { code, output } = await run(['deltas', 'many', 'scaling'], tiny());
+  it('measure deltas, many Threads, an outage and a fleet', async () => {
+    const { code, output } = await run(['deltas', 'many', 'outage', 'scaling'], tiny());
     expect({ code, output }).toEqual({ code: 0, output: expect.any(String) as string });
     expect(output).toMatch(/^\| a delta from its append to its reader, 5 Threads +\| \d+ .*\| (held|missed) /m);
     for (const name of ['create', 'list'])
       expect(output).toMatch(new RegExp(`^\\| many +\\| ${name}, 200 Threads beside 100 `, 'm'));
+    expect(output).toMatch(/^\| answers of these Runs \| 8 \|$/m);
     expect(output).toMatch(/^\| 2 \| \d+ \| \d+ \| \d+\.\d\d \|$/m);
   });
 });

@@ -15,13 +15,14 @@ export const BENCHMARKS: Record<string, Benchmark> = {
   counts: async (bench) => (await import('./counts/counts.ts')).counts(bench),
   deltas: async (bench) => (await import('./deltas.ts')).deltas(bench),
   many: async (bench) => (await import('./many.ts')).many(bench),
+  outage: async (bench) => (await import('./outage.ts')).outage(bench),
   scaling: async (bench) => (await import('./scaling.ts')).scaling(bench),
   latency: async (bench) => (await import('./latency.ts')).latency(bench),
   tenants: async () => (await import('./tenants.ts')).tenants(),
 };
 
 /** Benchmarks that run only if they are named. The night writes the results of the first two into docs/reliability.md. */
-const ONLY_NAMED = ['latency', 'tenants', 'sockets', 'deltas', 'many', 'scaling'];
+const ONLY_NAMED = ['latency', 'tenants', 'sockets', 'deltas', 'many', 'outage', 'scaling'];
 
 /** The benchmarks whose results are in docs/benchmarks.md. */
 export const ON_PAGE = Object.keys(BENCHMARKS).filter((name) => !ONLY_NAMED.includes(name));

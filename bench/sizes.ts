@@ -12,6 +12,9 @@ interface Sizes {
   /** `deltas`: Threads that stream at the same time, and the measured deltas of each. */
   streams: number;
   deltasOfStream: number;
+  /** `outage`: its length, and the Runs that begin during it. */
+  outageMs: number;
+  outageRuns: number;
   /** `scaling`: the fleets in pairs of API and worker, and the length of a round. */
   fleets: number[];
   fleetMs: number;
@@ -31,6 +34,8 @@ const FULL: Sizes = {
   fewThreads: 1_000,
   streams: 200,
   deltasOfStream: 200,
+  outageMs: 300_000,
+  outageRuns: 200,
   fleets: [1, 2, 4],
   fleetMs: 10_000,
   counted: [
@@ -52,6 +57,8 @@ const TINY: Sizes = {
   fewThreads: 100,
   streams: 5,
   deltasOfStream: 5,
+  outageMs: 3_000,
+  outageRuns: 8,
   fleets: [1],
   fleetMs: 500,
   counted: [

@@ -200,7 +200,11 @@ describe('spool chat', () => {
     });
 
     test('asks which Agent, or takes its name; without a terminal it lists them', async () => {
-      const guide = await addAgent(system, { name: 'guide', harness: { name: 'guide' }, limits: { maxLosses: 1 } });
+      const guide = await addAgent(system, {
+        name: 'guide',
+        harness: { name: 'guide' },
+        limits: { providerRetryMs: 0 },
+      });
       const { code, err } = await spool.run(['chat'], { input: 'Hi' });
       expect([code, err]).toEqual([2, expect.stringContaining(`${guide}  guide (Testers)`)]);
       const terminal = chat();

@@ -322,7 +322,10 @@ describe('the cause of a failed Run', () => {
       { summary: 'tool server broken: exit status 3', attempt: 1, source: 'tool_server', name: 'broken', exitCode: 3 },
     ],
   ])('is shown to operators, and not to callers: %s', async (_, text, toolServers, message, cause) => {
-    const caller = await models.publish('openai-compatible', { toolServers, limits: { maxLosses: 1 } });
+    const caller = await models.publish('openai-compatible', {
+      toolServers,
+      limits: { maxLosses: 1, providerRetryMs: 0 },
+    });
     const { threadId, run } = await ask(caller, text);
     expect(run).toMatchObject({ status: 'failed', error: { message } });
     const operator = operatorOf(models.system, models.api);
@@ -337,7 +340,11 @@ describe('the cause of a failed Run', () => {
     const lists = [`/threads/${threadId}/events`, `/threads/${threadId}/messages`, '/threads'];
     const extended = [...paths, ...lists].flatMap((path) => [path, `${path}?extended=true`]);
     const answers = await Promise.all(extended.map((path) => send(caller, 'GET', path)));
-    const told = JSON.stringify(answers.map(({ body }) => body));
+    const stream = await fetch(`${caller.baseUrl}/threads/${threadId}/events/stream?until=idle&extended=true`, {
+      headers: { Authorization: `Bearer ${caller.token}` },
+    });
+    const told = JSON.stringify(answers.map(({ body }) => body)) + (await stream.text());
+    expect(told).toContain('event: thread.event');
     expect(told).toContain(message);
     expect(told).not.toMatch(/currently overloaded|server_error|exit status|broken/);
     expect(told).not.toContain(new URL(models.provider.openaiUrl).host);

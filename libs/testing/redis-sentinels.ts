@@ -71,11 +71,8 @@ export async function cutReplication(master: RedisServer, replicas: readonly Red
   await eventually(isCut, { what: 'no replica is connected' });
 }
 
-/** Finds ports one after the other, because two concurrent searches may find the same one. */
-export async function freePorts(count: number): Promise<number[]> {
-  const ports = new Set<number>();
-  while (ports.size < count) ports.add(await findFreePort());
-  return [...ports];
+export function freePorts(count: number): Promise<number[]> {
+  return Promise.all(Array.from({ length: count }, findFreePort));
 }
 
 export const SERVER_LINES = [

@@ -125,10 +125,10 @@ async function seedOwners(pool: Pool): Promise<Owners> {
   return { organizationId, personId, agentIds };
 }
 
-const newRun = (runId: string, maxLosses = 3): NewRun => ({
+const newRun = (runId: string): NewRun => ({
   runId,
   agentVersion: 1,
-  limits: { queueMs: 86_400_000, workMs: 86_400_000, waitMs: 604_800_000, maxLosses },
+  limits: { queueMs: 86_400_000, workMs: 86_400_000, waitMs: 604_800_000, maxLosses: 3, providerRetryMs: 0 },
 });
 
 /** Each command is an append of its own, some seconds after the one before. */
@@ -157,7 +157,7 @@ function storyOf(kind: Kind, runId: string): Command[] {
   const add: Command = {
     ...({ type: 'add_message', requestId: null, fileIds: [], whenBusy: 'reject', by: null } as const),
     text: `Question ${DIGITS} ${TITLE_WORDS}: what is left to pay, and until when?`,
-    run: newRun(runId, kind === 'unavailable' ? 1 : 3),
+    run: newRun(runId),
   };
   const begin: Command[] = [
     add,

@@ -40,7 +40,7 @@ describeInBrowser('the chat page', () => {
 
   beforeAll(async () => {
     const env = { CHAT_PAGE: 'on', BROWSER_TOKEN_KEYS: `k1:${'a'.repeat(43)}=` };
-    system = await startSystem({ env, manifest: { limits: { maxLosses: 5 } } });
+    system = await startSystem({ env, manifest: { limits: { maxLosses: 5, providerRetryMs: 1_000 } } });
     pods = await Promise.all([system.startApi(), system.startApi()]);
     await system.startWorker();
     balancer = await Balancer.start();

@@ -110,7 +110,7 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
           ...{ provider: 'openai-compatible', name: 'scripted' },
           ...{ baseUrl: provider.openaiUrl, apiKey: { env: 'MODEL_KEY' } },
         },
-        limits: { maxLosses: 1 },
+        limits: { providerRetryMs: 0 },
       });
       await system.startWorker();
       const { threadId, runId } = await createAcknowledged({ ...caller, agentId }, 'script: flaky');
@@ -123,6 +123,10 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
           .getByText(/^1 Run of flaky failed: provider_unavailable, HTTP 503 from 127\.0\.0\.1:\d+\. Fix the cause/)
           .waitFor();
         await failed.getByText(/^provider_unavailable: /).waitFor();
+        const all = await failed.getByRole('link', { name: 'All these Runs' }).getAttribute('href');
+        expect(all).toBe(
+          `/console/runs?scope=all&status=failed&${new URLSearchParams({ agentId, errorCode: error.code }).toString()}`,
+        );
         await visited.page.goto(`/console/runs/${runId}`);
         await visited.page
           .getByRole('alert')

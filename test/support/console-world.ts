@@ -20,10 +20,10 @@ export type RunStatus = 'running' | 'waiting_input' | 'completed' | 'failed' | '
 /** The Runs of a world, one of each kind; all are begun and none goes on by itself. */
 export type ConsoleRuns = Record<'completed' | 'failed' | 'waiting' | 'cancelled' | 'running' | 'long', Acknowledged>;
 
-/** One loss ends a Run: what fails so that a retry may help has failed at once. */
+/** A Run whose provider is unavailable fails without another attempt. */
 const MANIFEST: Partial<AgentManifestInput> = {
   description: 'Says again what it is told, and does what the words with a slash ask for.',
-  limits: { maxLosses: 1 },
+  limits: { providerRetryMs: 0 },
 };
 
 /** Entries of the longest Thread. */

@@ -307,11 +307,15 @@ async function takeOwnership(client: Client, home: PostgresHome): Promise<void> 
 /** Below the ephemeral ports (Linux: from 32768), which systems assign to outgoing connections and to port 0. */
 const freePorts = { from: 20_000, to: 32_000 };
 const maxPortAttempts = 100;
+/** Ports that were returned before. Two searches at the same time must not find the same one, nor probe where a server starts. */
+const foundPorts = new Set<number>();
 
-/** Returns a port of 127.0.0.1 that is free and not ephemeral. Rejects if none is found. */
+/** Returns a port of 127.0.0.1 that is free and not ephemeral, each port only once. Rejects if none is found. */
 export async function findFreePort(): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     const port = freePorts.from + Math.floor(Math.random() * (freePorts.to - freePorts.from));
+    if (foundPorts.has(port) && attempt < maxPortAttempts) continue;
+    foundPorts.add(port);
     const probe = createServer().listen(port, '127.0.0.1');
     try {
       await once(probe, 'listening');

@@ -63,7 +63,7 @@ export function describeRuns(world: World): void {
 
       test('RunError: code, message and retryable', async () => {
         expect(failed.error).toMatchObject({ code: 'provider_rejected', retryable: false });
-        const agentId = await world.newAgent({ limits: { maxLosses: 1 } });
+        const agentId = await world.newAgent({ limits: { providerRetryMs: 0 } });
         const { run } = await world.endedThread({ agentId, text: '/fail-retryable' });
         expect(run.error).toMatchObject({ code: 'provider_unavailable', retryable: true });
         for (const { message } of [failed.error!, run.error!])
@@ -162,8 +162,8 @@ export function describeRuns(world: World): void {
         expect(log.filter(({ type }) => type === 'run.started')).toHaveLength(1);
       });
 
-      test('losses: at maxLosses the Run fails with the last error', async () => {
-        const agentId = await world.newAgent({ limits: { maxLosses: 2 } });
+      test('a provider that stays unavailable for providerRetryMs fails the Run', async () => {
+        const agentId = await world.newAgent({ limits: { providerRetryMs: 1_000 } });
         const { run } = await world.endedThread({ agentId, text: '/flaky 5' });
         expect(run).toMatchObject({ status: 'failed', error: { code: 'provider_unavailable' } });
       });
@@ -246,7 +246,7 @@ export function describeRuns(world: World): void {
         world.client.post(`/threads/${threadId}/runs/${runId}/retry`, undefined, { headers });
 
       test('of a failed Run whose error is retryable: 201 {run}, trigger retry; its message is not repeated', async () => {
-        const agentId = await world.newAgent({ limits: { maxLosses: 1 } });
+        const agentId = await world.newAgent({ limits: { providerRetryMs: 0 } });
         const { thread, run } = await world.endedThread({ agentId, text: '/flaky 1 hello' });
         expect(run.error?.retryable).toBe(true);
         const { status, json } = await retry(thread.id, run.id);
