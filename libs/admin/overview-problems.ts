@@ -119,7 +119,8 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Finding | Finding[] | null
       .filter(({ kind }) => kind === 'provider_failing')
       .map((row) => {
         const what = `${countRuns(row.count, 'waits', 'wait')} for a model provider: ${whyOf(row)}.`;
-        const how = 'Waiting Runs continue when it answers; until then, one calls it every 3 s. Check its status.';
+        const how =
+          'Waiting Runs continue when it answers. Until then, one calls it every 3 s, or later if it asks for that. Check its status.';
         return { severity: 'warning', count: row.count, since: row.since, runs: row.runs, message: `${what} ${how}` };
       }),
 

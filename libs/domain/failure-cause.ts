@@ -77,7 +77,7 @@ export function summarizeCause(cause: FailureCause): string {
         code && (/^-?\d+$/.test(code) ? `JSON-RPC error ${code}` : code),
         type && (TOOL_WORDS[type] ?? type),
       ];
-      return `tool server ${name}: ${known.find(Boolean) ?? 'no answer'}`;
+      return `tool server ${name}: ${known.find(Boolean) ?? 'no response'}`;
     }
     case 'run':
       return name;

@@ -15,7 +15,7 @@ test.each<[FailureCause, string]>([
   [{ ...server, code: '-32603' }, 'tool server files: JSON-RPC error -32603'],
   [{ ...server, code: 'ENOENT', type: 'lost' }, 'tool server files: ENOENT'],
   [{ ...server, type: 'timeout' }, 'tool server files: timed out'],
-  [server, 'tool server files: no answer'],
+  [server, 'tool server files: no response'],
   [{ source: 'run', name: 'step_limit_reached' }, 'step_limit_reached'],
   [{ ...worker, step: 'model step 2' }, 'the worker was lost'],
   [{ ...worker, type: 'RangeError', message: 'x' }, 'internal error RangeError in the worker'],

@@ -85,7 +85,7 @@ export const RUN_ERRORS = {
   storage_unavailable: {
     message: 'A file that the Run made could not be stored.',
     retryable: true,
-    remedy: 'Retry the Run; if it fails again, check the blob store (disk full, no answer).',
+    remedy: 'Retry the Run; if it fails again, check the blob store (disk full, no response).',
   },
   thread_unreadable: {
     message: 'The Thread has an event that this version cannot read.',

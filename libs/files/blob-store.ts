@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 
 /**
  * Bytes under keys of `newBlobKey`. A blob exists completely or not at all, and never changes. All operations also throw
- * BlobStoreUnavailable if the storage fails (disk full, no answer). Then nothing was stored. BlobMissing means that the storage
+ * BlobStoreUnavailable if the storage fails (disk full, no response). Then nothing was stored. BlobMissing means that the storage
  * answered and does not have the blob.
  */
 export interface BlobStore {

@@ -262,6 +262,7 @@ const statusOf = (value: unknown): number | null => {
   return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599 ? status : null;
 };
 
+/** Cuts only what is too long to search for the key: the key is hidden before the cause is cut to its length. */
 const wordOf = (value: unknown): string | null =>
   typeof value === 'number' || (typeof value === 'string' && value !== '') ? String(value).slice(0, MAX_READ) : null;
 

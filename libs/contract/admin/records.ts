@@ -213,7 +213,9 @@ const causeFields = {
     description:
       '`worker`: the worker was lost, or the failure is an error of Spool in this worker. `run`: a limit or rule of the Run.',
   }),
-  name: z.string().meta({ description: 'The provider’s host, the tool server’s name, or the worker’s id.' }),
+  name: z.string().meta({
+    description: 'The provider’s host, the tool server’s name, the worker’s id, or for `run` the code of the error.',
+  }),
   status: z.int().optional().meta({ description: 'The HTTP status of the response.' }),
   type: z.string().optional().meta({ description: 'The kind of error in the words of the provider, or its name.' }),
   code: z.string().optional().meta({
