@@ -351,6 +351,34 @@ describe('the cause of a failed Run', () => {
   });
 });
 
+it('a fallback model of the other protocol answers while the provider of the first one refuses connections', async () => {
+  const refused = `http://127.0.0.1:${await findFreePort()}/v1`;
+  const { anthropicUrl } = models.provider;
+  const fallback = {
+    provider: 'anthropic',
+    name: 'second',
+    baseUrl: anthropicUrl,
+    apiKey: { env: 'MODEL_KEY' },
+  } as const;
+  const prices = { input: 1_000, output: 1_000 };
+  const caller = await models.publish('openai-compatible', {
+    model: { baseUrl: refused, prices: { input: 1, output: 1 } },
+    fallbackModels: [{ ...fallback, prices }],
+    toolServers: [web],
+  });
+  const { run } = await ask(caller, 'script: step-by-step by a fallback model');
+  expect(run).toMatchObject({ status: 'completed', finalOutput: { text: 'Done.' } });
+  const { body } = await send<{
+    timeline: {
+      spans: { kind: string; name: string }[];
+      usage: { inputTokens: number; outputTokens: number; cost: number };
+    };
+  }>(operatorOf(models.system, models.api), 'GET', `/runs/${run.id}/timeline`);
+  const { spans, usage } = body.timeline;
+  expect(spans.flatMap(({ kind, name }) => (kind === 'model' ? [name] : []))).toEqual(['second', 'second', 'second']);
+  expect(usage.cost).toBeCloseTo((usage.inputTokens + usage.outputTokens) / 1_000);
+});
+
 // Last: the others have that worker.
 describe('a worker that is killed in the middle of an answer', () => {
   // The one whose thoughts must come back signed; test/faults/model-workers.e2e.spec.ts kills workers in both.

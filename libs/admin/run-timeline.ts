@@ -2,6 +2,7 @@ import { costOf, type Prices } from '#agents';
 import type { FailureCauseRecord, RunTimeline, TimelineSpan } from '#contract';
 import {
   summarizeCause,
+  type AnsweringModel,
   type EventOf,
   type EventTypesWith,
   type FailureCause,
@@ -33,7 +34,7 @@ export type TimelineEvent =
   | Needed<'run.requeued', 'reason' | 'delayMs' | 'cause'>
   | Needed<'run.failed', 'error' | 'cause'>
   | Needed<'assistant.text_added'>
-  | (Omit<Needed<'assistant.message_added'>, 'data'> & { data: { toolCalls: Called[] } })
+  | (Omit<Needed<'assistant.message_added'>, 'data'> & { data: { toolCalls: Called[]; model?: AnsweringModel } })
   | CalledIn<'tool.confirmation_requested'>
   | CalledIn<'tool.started'>
   | Needed<'tool.completed', 'toolCallId' | 'toolName' | 'outcome' | 'durationMs' | 'cause'>
@@ -43,7 +44,8 @@ export interface TimelineOptions {
   /** Display name of the model or harness. */
   modelName: string;
   /** Prices in the Run's version of its Agent; null if it has none. */
-  prices: Prices | null;
+  /** Returns the prices of the Agent's first model, or of a fallback model by its place; null if they are not known. */
+  pricesOf: (fallback?: number) => Prices | null;
   /** RFC 3339. A delay that ends later is still open. */
   now: string;
   /** The end of the Run by its summary. Null for a live Run. */
@@ -94,11 +96,12 @@ class TimelineFold {
   private calls = new Map<string, string>();
   private asked = new Map<string, string>();
   private lastStep: TimelineSpan | null = null;
+  private lastModel: AnsweringModel | undefined;
   /** The step that the claim began with. */
   private firstStep: TimelineSpan | null = null;
 
   constructor(private readonly options: TimelineOptions) {
-    const cost = options.prices === null ? null : 0;
+    const cost = options.pricesOf() === null ? null : 0;
     this.usage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: null, cost };
   }
 
@@ -133,6 +136,8 @@ class TimelineFold {
         break;
       case 'assistant.message_added':
         this.lastStep = this.end('model', at, 'ok');
+        this.lastModel = event.data.model;
+        if (this.lastStep !== null && this.lastModel !== undefined) this.lastStep.name = this.lastModel.name;
         this.calls = new Map(event.data.toolCalls.map(({ toolCallId, title }) => [toolCallId, title]));
         break;
       case 'usage.recorded':
@@ -300,7 +305,8 @@ class TimelineFold {
     usage.inputTokens += inputTokens;
     usage.outputTokens += outputTokens;
     if (cachedInputTokens !== undefined) usage.cachedInputTokens = (usage.cachedInputTokens ?? 0) + cachedInputTokens;
-    if (usage.cost !== null && this.options.prices !== null) usage.cost += costOf(data, this.options.prices);
+    const prices = this.options.pricesOf(this.lastModel?.fallback);
+    if (usage.cost !== null && prices !== null) usage.cost += costOf(data, prices);
   }
 }
 

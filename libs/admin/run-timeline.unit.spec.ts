@@ -118,7 +118,13 @@ class Story {
   }
 
   timeline(options: Partial<TimelineOptions> = {}) {
-    return runTimeline(this.events, { modelName: 'm', prices: null, now: at(1_000_000), endedAt: null, ...options });
+    return runTimeline(this.events, {
+      modelName: 'm',
+      pricesOf: () => null,
+      now: at(1_000_000),
+      endedAt: null,
+      ...options,
+    });
   }
 }
 
@@ -414,7 +420,7 @@ test('adds up the tokens of all steps and their cost', () => {
   const story = new Story().claim(10).record(20, said('a'), used(1_000, 10, 400), started('a'));
   story.record(30, done('a', 9)).ends(40, [said(), used(2_000, 20)], 'complete');
   const prices = { input: 3, output: 15, cachedInput: 0.3 };
-  const { usage, spans } = story.timeline({ prices });
+  const { usage, spans } = story.timeline({ pricesOf: () => prices });
   expect(usage).toEqual({
     inputTokens: 3_000,
     outputTokens: 30,
@@ -423,7 +429,7 @@ test('adds up the tokens of all steps and their cost', () => {
   });
   expect(story.timeline().usage.cost).toBeNull();
   expect(spans.filter(({ kind }) => kind === 'model').map(({ outputTokens }) => outputTokens)).toEqual([10, 20]);
-  const unused = new Story().claim(10).timeline({ prices });
+  const unused = new Story().claim(10).timeline({ pricesOf: () => prices });
   expect(unused.usage).toEqual({ inputTokens: 0, outputTokens: 0, cachedInputTokens: null, cost: 0 });
 });
 

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import { encodeTime } from 'ulid';
+import { pricesOfModel } from '#agents';
 import type { ManagedRun, RunTimeline } from '#contract';
 import { eventTypesWith, isKnownEvent } from '#domain';
 import { namedStatement, ownTurn, rethrowUnavailable } from '#platform';
@@ -34,7 +35,7 @@ export function timelineHandlers({ pool, agents }: ThreadHandlerParts): SomeHand
       await ownTurn();
       const timeline = runTimeline(events, {
         modelName: manifest?.model?.name ?? manifest?.harness.name ?? 'model',
-        prices: manifest?.model?.prices ?? null,
+        pricesOf: (fallback) => (manifest === null ? null : pricesOfModel(manifest, fallback)),
         now: new Date().toISOString(),
         endedAt: run.completedAt,
       });

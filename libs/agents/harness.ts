@@ -1,5 +1,6 @@
 import {
   RUN_ERRORS,
+  type AnsweringModel,
   type AssistantMessage,
   type FailureCause,
   type RunErrorCode,
@@ -30,11 +31,8 @@ export interface Harness {
    * invalid one is refused before it is published. An agent with invalid settings does not run.
    */
   checkSettings(manifest: AgentManifest): ManifestIssue[];
-  /**
-   * Returns the id of the provider and key that the agent's steps call. Runs with the same id wait together while the provider
-   * fails (docs/adr/0041). Default: the steps call no provider that they share.
-   */
-  circuit?(manifest: AgentManifest): string | null;
+  /** Returns the models that may make the agent's steps, the preferred one first. Default: the steps call no provider. */
+  models?(manifest: AgentManifest): readonly ModelCandidate[];
   /** Returns what else the agent lacks to run now. Must be quick, because it is called before each message. */
   readiness(manifest: AgentManifest): Promise<ReadinessIssue[]>;
   /**
@@ -51,6 +49,16 @@ export interface Harness {
   step(context: StepContext): AsyncIterable<StepEvent>;
   /** Releases connections and processes of tool servers when the process stops. */
   close?(): Promise<void>;
+}
+
+/** A model that may make a step. */
+export interface ModelCandidate {
+  /** The manifest with which `step` calls this model. */
+  manifest: AgentManifest;
+  /** The id of the provider and key. Runs with the same id wait together while the provider fails (docs/adr/0041). */
+  circuit: string;
+  /** What the message of the step records; undefined if there is only one model. */
+  model?: AnsweringModel;
 }
 
 /** The Run for which a harness or a tool works. */
@@ -101,8 +109,11 @@ export type StepEvent =
   | { type: 'thinking'; text: string }
   /** Tokens of this step, at most once. */
   | ({ type: 'usage' } & TokenUsage)
-  /** `continuation`: JSON that the harness needs with this message in later steps. Opaque to everybody else. */
-  | { type: 'message'; text: string; toolCalls: RequestedTool[]; continuation?: unknown };
+  /**
+   * `continuation`: JSON that the harness needs with this message in later steps. Opaque to everybody else. `model`: set by the
+   * engine.
+   */
+  | { type: 'message'; text: string; toolCalls: RequestedTool[]; continuation?: unknown; model?: AnsweringModel };
 
 /** The engine assigns the ids of calls, because those of providers are not unique forever. */
 export interface RequestedTool {

@@ -14,9 +14,9 @@ const fields = rows.map(([, field = '', fallback = '', meaning = '']) => ({ fiel
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-/** The fields of a schema, as the page names them, with what is known of each. Secrets have a table of their own. */
+/** Returns the fields of a schema by the names of the page. Secrets have another table; fallback models have the fields of `model`. */
 function fieldsOf(schema: JsonSchema, path = ''): [field: string, schema: JsonSchema][] {
-  if (path === 'model.apiKey') return [];
+  if (path === 'model.apiKey' || path === 'fallbackModels[]') return [];
   const inner = (schema.anyOf ?? []).flatMap((part) => fieldsOf(part, path));
   const entries = schema.items === undefined ? [] : fieldsOf(schema.items as JsonSchema, `${path}[]`);
   const own = Object.entries(schema.properties ?? {}).flatMap(([name, child]) => {

@@ -40,6 +40,10 @@ describe('problems with what a field holds', () => {
     ['limits: {workMs: 1.5}', '3:18 limits.workMs: must be a whole number'],
     ['limits: {maxCost: 2}', '3:19 limits.maxCost: needs model.prices'],
     [
+      `limits: {maxCost: 2}\nmodel: {provider: anthropic, name: m, prices: {input: 1, output: 1}}\nfallbackModels: [{provider: anthropic, name: n}]`,
+      '3:19 limits.maxCost: needs the prices of each of the fallbackModels',
+    ],
+    [
       'limits: {maxCost: 0}\nmodel: {provider: anthropic, name: m, prices: {input: 1, output: 1}}',
       '3:19 limits.maxCost: must be more than 0',
     ],

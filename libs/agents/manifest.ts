@@ -191,6 +191,8 @@ const manifest = (map: MapOf) =>
     /** The system prompt of the model. */
     instructions: z.string().max(100_000).default(''),
     model: model(map).optional(),
+    /** Models that make a step while the provider of `model` is unavailable, overloaded or limits its callers, in this order. */
+    fallbackModels: z.array(model(map)).min(1).max(5).optional(),
     /** MCP servers whose tools the agent may use. */
     toolServers: toolServers(map),
     /** Which tools may run. The first pattern that matches decides, else the tool's default. `*` matches any characters. */
@@ -217,6 +219,10 @@ export const manifestFileSchema = manifest(z.strictObject)
     path: ['limits', 'maxCost'],
     error: 'needs model.prices',
   })
+  .refine(
+    ({ limits, fallbackModels = [] }) => limits.maxCost === undefined || fallbackModels.every(({ prices }) => prices),
+    { path: ['limits', 'maxCost'], error: 'needs the prices of each of the fallbackModels' },
+  )
   .superRefine(refuseUnstorable, { when: () => true });
 
 export type AgentManifest = z.infer<typeof agentManifestSchema>;

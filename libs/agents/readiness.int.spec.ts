@@ -136,13 +136,16 @@ it('lacks programs and networks that the installation does not give', async () =
   expect(await makeCheck().warnings(optional)).toHaveLength(2);
 });
 
-it('does without the secrets of a tool server that is not required', async () => {
+it('does without the secrets of a fallback model and of a tool server that is not required', async () => {
+  const fallbackModels = [{ provider: 'anthropic' as const, name: 'm', apiKey: { env: 'NONE' } }];
   const server = { name: 'a', url: 'https://x', headers: { Cookie: { env: 'NONE' } } };
-  const optional = manifest({ toolServers: [{ ...server, required: false }] });
+  const optional = manifest({ fallbackModels, toolServers: [{ ...server, required: false }] });
+  const message = 'a fallback model, or a tool server that is not required, has no credential';
   expect(await makeCheck().of(optional)).toEqual([]);
   expect(await makeCheck().warnings(optional)).toEqual([
+    { message, detail: 'fallbackModels.0.apiKey: The variable NONE is not set, or is empty.' },
     {
-      message: 'a tool server that is not required has no credential',
+      message,
       detail: 'toolServers.0.headers.Cookie: The variable NONE is not set, or is empty.',
     },
   ]);

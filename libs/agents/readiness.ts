@@ -43,7 +43,7 @@ export class ReadinessCheck {
 
   /** What it lacks and can do without. Asked by operators only, so it is not remembered. */
   async warnings(manifest: AgentManifest): Promise<ReadinessIssue[]> {
-    const message = 'a tool server that is not required has no credential';
+    const message = 'a fallback model, or a tool server that is not required, has no credential';
     return [...(await this.issuesOf(optionalSecrets(manifest), message)), ...this.refusedServers(manifest, false)];
   }
 

@@ -91,15 +91,20 @@ export interface PlacedSecret {
   reference: SecretReference;
 }
 
-/** Returns the secrets without which the agent cannot run, so not those of optional tool servers. */
+/** Returns the secrets without which the agent cannot run, so not those of fallback models and optional tool servers. */
 export function requiredSecrets(manifest: AgentManifest): PlacedSecret[] {
   const { model } = manifest;
   const secrets = serverSecrets(manifest, true);
   return model?.apiKey === undefined ? secrets : [{ path: 'model.apiKey', reference: model.apiKey }, ...secrets];
 }
 
-/** Returns the secrets without which the agent runs without some of its tools. */
-export const optionalSecrets = (manifest: AgentManifest): PlacedSecret[] => serverSecrets(manifest, false);
+/** Returns the secrets without which the agent runs, but without some of its tools or fallback models. */
+export function optionalSecrets(manifest: AgentManifest): PlacedSecret[] {
+  const keys = (manifest.fallbackModels ?? []).flatMap(({ apiKey }, i) =>
+    apiKey === undefined ? [] : [{ path: `fallbackModels.${i}.apiKey`, reference: apiKey }],
+  );
+  return [...keys, ...serverSecrets(manifest, false)];
+}
 
 function serverSecrets({ toolServers }: AgentManifest, required: boolean): PlacedSecret[] {
   return toolServers.flatMap((server, i) => {

@@ -169,6 +169,14 @@ export interface AssistantMessage {
   thinking?: string;
   /** The number of the step within its claim, as in its deltas; omitted by earlier releases. */
   step?: number;
+  /** The model that answered; omitted if the Agent has no fallback models, and by earlier releases. */
+  model?: AnsweringModel;
+}
+
+/** One of the models of an Agent. `fallback`: its place in `fallbackModels`, from 1; omitted for the Agent's first model. */
+export interface AnsweringModel {
+  name: string;
+  fallback?: number;
 }
 
 /** Tokens of one model step. */

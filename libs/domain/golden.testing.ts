@@ -127,6 +127,10 @@ const ADDITIONS: Command[][] = [
           data: { text: 'I look.', toolCalls: [CALL], usage: { inputTokens: 20, outputTokens: 3 } },
         },
         { type: 'assistant.message_added', data: { text: 'It is.', toolCalls: [], thinking: 'hm', step: 2 } },
+        {
+          type: 'assistant.message_added',
+          data: { text: 'It is.', toolCalls: [], model: { name: 'small', fallback: 1 } },
+        },
         { type: 'usage.recorded', data: { inputTokens: 20, outputTokens: 3, cachedInputTokens: 12 } },
         {
           type: 'tool.completed',
@@ -172,7 +176,7 @@ const ADDITIONS: Command[][] = [
 
 /** The optional fields of each type, as paths. */
 const OPTIONAL_FIELDS = {
-  'assistant.message_added': ['continuation', 'usage', 'thinking', 'step'],
+  'assistant.message_added': ['continuation', 'usage', 'thinking', 'step', 'model'],
   'assistant.text_added': ['step'],
   'assistant.thinking_added': ['step'],
   'file.changed': ['name', 'kind', 'action'],

@@ -218,7 +218,7 @@ const RELEASED: Record<string, string> = {
 
 /** The same for events with optional fields. */
 const ADDED: Record<(typeof ADDED_TO)[number], string> = {
-  'assistant.message_added': 'dcac706dcde03c48',
+  'assistant.message_added': 'b0b087195600518e',
   'assistant.text_added': '330353f4d89bb1e3',
   'assistant.thinking_added': '5cc16853f3ca16e1',
   'file.changed': '7853a3d795a83881',

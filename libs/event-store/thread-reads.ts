@@ -98,8 +98,10 @@ export interface TranscriptBounds {
   note: string;
 }
 
-/** The steps of a Run that are not in its transcript, and their tokens. */
+/** The steps of a Run by one model that are not in its transcript, and their tokens. */
 export interface EarlierUsage {
+  /** The model's place in the manifest's fallback models, from 1; 0 for the Agent's first model. */
+  fallback: number;
   steps: number;
   inputTokens: number;
   outputTokens: number;

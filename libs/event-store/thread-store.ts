@@ -308,10 +308,9 @@ export class ThreadStore {
     return [...events, ...stops.filter(({ version }) => version > from)].sort((a, b) => a.version - b.version);
   }
 
-  /** Returns what a Run used in its steps before the version. */
-  async readEarlierUsage(threadId: string, runId: string, version: number): Promise<EarlierUsage> {
-    const [found] = await this.reads.read<EarlierUsage>(READ_EARLIER_USAGE, [threadId, runId, version]);
-    return found!;
+  /** Returns what a Run used in its steps before the version, one entry for each model. */
+  readEarlierUsage(threadId: string, runId: string, version: number): Promise<EarlierUsage[]> {
+    return this.reads.read<EarlierUsage>(READ_EARLIER_USAGE, [threadId, runId, version]);
   }
 
   /** Returns the size of what `readTranscript` reads, without reading it. */

@@ -73,8 +73,7 @@ async function boot(parts: BootParts, claim: Claim, room: RunRoom, draining: Abo
   let hasWaited = false;
   setImmediate(() => (hasWaited = true));
   const { manifest, harness } = await readAgent(parts, claim, state.agentId, run.agentVersion);
-  const circuit = harness.circuit?.(manifest) ?? null;
-  const provider = circuits.guard(harness, circuit, circuit !== null && run.streak?.circuit === circuit);
+  const provider = circuits.guard(harness, manifest, run.streak?.circuit);
   await provider.admit();
   const userId = summaries.thread?.user_id ?? '';
   const about = { agentId: state.agentId, threadId, runId, attempt: claim.attempt };
@@ -132,7 +131,7 @@ async function earlierUsage(
   store: ThreadStore,
   { job: { threadId, runId } }: Claim,
   [oldest, ...others]: readonly { version: number }[],
-): Promise<EarlierUsage> {
+): Promise<readonly EarlierUsage[]> {
   const isWhole = oldest === undefined || others.length + 1 < TRANSCRIPT_BOUNDS.events;
   return isWhole ? NOTHING_EARLIER : store.readEarlierUsage(threadId, runId, oldest.version);
 }

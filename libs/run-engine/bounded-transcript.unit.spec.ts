@@ -79,7 +79,7 @@ it('changes neither the next action of a Run nor its messages', () => {
   const rules: Rules = {
     runId: 'A',
     limits: { maxSteps: 100, maxTokens: 9 },
-    prices: { input: 0, output: 0 },
+    pricesOf: () => ({ input: 0, output: 0 }),
     earlier: NOTHING_EARLIER,
     inputProblem: () => null,
     tools: new Map([['free', { policy: 'allow', idempotent: false, readOnly: false }]]),

@@ -12,6 +12,8 @@ afterEach(() => world.close());
 
 const REPORT: FailureCause = { source: 'provider', name: 'api.example', status: 503 };
 
+const OUTAGE = new HarnessError('provider_unavailable', { report: REPORT });
+
 /** After the events that the specs' own clock dates. */
 const LATER = Date.parse('2100-01-01T00:00:00.000Z');
 
@@ -25,7 +27,7 @@ function provider(circuit: string, retryAfterMs?: number) {
       throw new HarnessError('provider_unavailable', { report: REPORT, ...(retryAfterMs && { retryAfterMs }) });
     yield message('All done.');
   }
-  const harness: Harness = { ...scriptedHarness(step), circuit: () => circuit };
+  const harness: Harness = { ...scriptedHarness(step), models: (manifest) => [{ manifest, circuit }] };
   return { state, harness, now: () => state.now };
 }
 
@@ -130,6 +132,75 @@ test('waits as long as the provider asks', async () => {
   await pass(10_000);
   await attempt(worker, one!);
   expect(state.calls).toHaveLength(6);
+});
+
+/** The model `first` with the fallback model `second`, each with a provider that tests make fail. */
+function twoModels() {
+  const errors: Record<string, HarnessError | null> = { first: OUTAGE, second: null };
+  const calls: string[] = [];
+  async function* step({ manifest }: StepContext): AsyncGenerator<StepEvent> {
+    const { name } = manifest.model!;
+    calls.push(name);
+    if (errors[name]) throw errors[name];
+    yield message(`I am ${name}.`);
+  }
+  const modelOf = (name: string) => ({ provider: 'anthropic' as const, name, silenceMs: 1_000 });
+  const harness: Harness = {
+    ...scriptedHarness(step),
+    models: (manifest) => [
+      { manifest: { ...manifest, model: modelOf('first') }, circuit: 'c', model: { name: 'first' } },
+      { manifest: { ...manifest, model: modelOf('second') }, circuit: 'd', model: { name: 'second', fallback: 1 } },
+    ],
+  };
+  return { harness, calls, errors };
+}
+
+const messageOf = async ({ threadId }: Said): Promise<unknown> =>
+  (await world.stream(threadId)).find(({ type }) => type === 'assistant.message_added')?.data;
+
+test('a fallback model makes the step while the first model fails, and the message says which', async () => {
+  const { harness, calls, errors } = twoModels();
+  const worker = await world.makeWorker({ harnesses: [harness] });
+  const said = await openCircuit(worker);
+  expect(calls).toEqual(Array(5).fill(['first', 'second']).flat());
+  for (const run of said)
+    expect(await messageOf(run)).toMatchObject({ text: 'I am second.', model: { name: 'second', fallback: 1 } });
+
+  const other = await world.say('y', scripted);
+  await attempt(worker, other);
+  expect(calls.slice(10)).toEqual(['second']);
+
+  await pass(3_000);
+  errors['first'] = null;
+  const probe = await world.say('z', scripted);
+  await attempt(worker, probe);
+  expect(calls.slice(11)).toEqual(['first']);
+  expect(await messageOf(probe)).toMatchObject({ text: 'I am first.', model: { name: 'first' } });
+  await eventually(async () => (await circuits()).length === 0, { what: 'the circuit is closed' });
+});
+
+test.each(['provider_unavailable', 'provider_auth'] as const)(
+  'a Run whose fallback model fails with %s waits for its first model',
+  async (code) => {
+    const { harness, errors } = twoModels();
+    errors['second'] = new HarnessError(code);
+    const worker = await world.makeWorker({ harnesses: [harness] });
+    const [run] = await openCircuit(worker);
+    expect(await world.run(run!.threadId, run!.runId)).toMatchObject({ status: 'queued', streak: { of: 'provider' } });
+    const other = await world.say('y', scripted);
+    await attempt(worker, other);
+    expect(await world.run(other.threadId, other.runId)).toMatchObject({ status: 'queued', streak: { circuit: 'c' } });
+  },
+);
+
+test('a refusal of the first model is not sent to the fallback model', async () => {
+  const { harness, calls, errors } = twoModels();
+  errors['first'] = new HarnessError('provider_auth');
+  const worker = await world.makeWorker({ harnesses: [harness] });
+  const run = await world.say('x', scripted);
+  await attempt(worker, run);
+  expect(await world.summary(run.runId)).toMatchObject({ status: 'failed', error: { code: 'provider_auth' } });
+  expect(calls).toEqual(['first']);
 });
 
 test('an outage of five minutes: one call every 3 s, no Run fails, none runs twice', async () => {

@@ -148,7 +148,7 @@ interface StepOutput {
 }
 
 /** Returns the message and its usage. The message has the usage too, because budgets are computed from the transcript. */
-function leftBy({ text, continuation }: Message, output: StepOutput): RecordedFact[] {
+function leftBy({ text, continuation, model }: Message, output: StepOutput): RecordedFact[] {
   const { toolCalls, thinking, step } = output;
   const usage = output.usage && toTokenUsage(output.usage);
   const data = {
@@ -158,6 +158,7 @@ function leftBy({ text, continuation }: Message, output: StepOutput): RecordedFa
     ...(usage ? { usage } : {}),
     ...(thinking === '' ? {} : { thinking: storableText(thinking) }),
     ...(step === undefined ? {} : { step }),
+    ...(model === undefined ? {} : { model }),
   };
   const facts: RecordedFact[] = [{ type: 'assistant.message_added', data }];
   return usage ? [...facts, { type: 'usage.recorded', data: usage }] : facts;

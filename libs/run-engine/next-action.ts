@@ -44,11 +44,12 @@ export interface Rules {
   tools: ReadonlyMap<string, ToolRules>;
   /** Returns the problem of a call's input; null if the tool may be run with it. */
   inputProblem: (call: ToolCall) => string | null;
-  /** Limits of the whole Run: model steps, tokens, and their cost by `prices`. */
+  /** Limits of the whole Run: model steps, tokens, and their cost. */
   limits: Pick<AgentManifest['limits'], 'maxSteps' | 'maxTokens' | 'maxCost'>;
-  prices: Prices;
-  /** The Run's steps that are not in the transcript, and their tokens. */
-  earlier: EarlierUsage;
+  /** Returns the prices of a model: the Agent's first one, or a fallback model by its place. */
+  pricesOf: (fallback?: number) => Prices;
+  /** The Run's steps that are not in the transcript, and their tokens, one entry for each model. */
+  earlier: readonly EarlierUsage[];
 }
 
 export interface ToolRules {
@@ -97,17 +98,19 @@ export function callsToCheck(transcript: readonly TranscriptEvent[]): ToolCall[]
 }
 
 /** Computes the usage from the Run's own messages, and from those that are not in the transcript. */
-function modelStep(transcript: readonly TranscriptEvent[], { runId, limits, prices, earlier }: Rules): NextAction {
+function modelStep(transcript: readonly TranscriptEvent[], { runId, limits, pricesOf, earlier }: Rules): NextAction {
   const { maxSteps, maxTokens = Infinity, maxCost = Infinity } = limits;
-  let { steps } = earlier;
-  let tokens = earlier.inputTokens + earlier.outputTokens;
-  let cost = costOf(earlier, prices);
+  let [steps, tokens, cost] = [0, 0, 0];
+  const add = (usage: TokenUsage, fallback: number | undefined, ofSteps: number): void => {
+    steps += ofSteps;
+    tokens += usage.inputTokens + usage.outputTokens;
+    cost += costOf(usage, pricesOf(fallback));
+  };
+  for (const used of earlier) add(used, used.fallback, used.steps);
   for (const event of transcript) {
     if (event.type !== 'assistant.message_added' || event.runId !== runId) continue;
-    const { usage = NO_USAGE } = event.data;
-    steps += 1;
-    tokens += usage.inputTokens + usage.outputTokens;
-    cost += costOf(usage, prices);
+    const { usage = NO_USAGE, model } = event.data;
+    add(usage, model?.fallback, 1);
   }
   if (steps >= maxSteps) return { kind: 'give_up', code: 'step_limit_reached' };
   if (tokens >= maxTokens) return { kind: 'give_up', code: 'token_limit_reached' };
@@ -116,7 +119,7 @@ function modelStep(transcript: readonly TranscriptEvent[], { runId, limits, pric
 }
 
 /** For a transcript that has all steps of the Run. */
-export const NOTHING_EARLIER: EarlierUsage = { steps: 0, inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
+export const NOTHING_EARLIER: readonly EarlierUsage[] = [];
 
 const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0 };
 

@@ -5,7 +5,7 @@ import type { TranscriptEvent } from './transcript.ts';
 const rules: Rules = {
   runId: 'A',
   limits: { maxSteps: 3 },
-  prices: { input: 1, output: 10 },
+  pricesOf: (fallback) => (fallback === 1 ? { input: 2, output: 20 } : { input: 1, output: 10 }),
   earlier: NOTHING_EARLIER,
   inputProblem: ({ invalidInput = null }) => invalidInput,
   tools: new Map([
@@ -198,9 +198,21 @@ describe('a budget', () => {
     expect(after({ maxCost: 2 }, ...used(1_000_000, 100_000))).toEqual(giveUp);
   });
 
-  it('counts steps that the transcript lacks', () => {
-    const earlier = { steps: 2, inputTokens: 60, outputTokens: 40, cachedInputTokens: 0 };
-    for (const limits of [{ maxSteps: 2 }, { maxSteps: 9, maxTokens: 100 }, { maxSteps: 9, maxCost: 0.00046 }])
+  it('of costs counts each step by the prices of its model', () => {
+    const [step, ...results] = used(500_000, 50_000);
+    const byFallback = { ...step, data: { ...step!.data, model: { name: 'other', fallback: 1 } } } as TranscriptEvent;
+    const giveUp = { kind: 'give_up', code: 'cost_limit_reached' };
+    expect(after({ maxCost: 2 }, step!, ...results)).toEqual(modelStep);
+    expect(after({ maxCost: 2 }, byFallback, ...results)).toEqual(giveUp);
+  });
+
+  it('counts steps that the transcript lacks, of each model', () => {
+    const used = { steps: 1, inputTokens: 30, outputTokens: 20, cachedInputTokens: 0 };
+    const earlier = [
+      { fallback: 0, ...used },
+      { fallback: 1, ...used },
+    ];
+    for (const limits of [{ maxSteps: 2 }, { maxSteps: 9, maxTokens: 100 }, { maxSteps: 9, maxCost: 0.00069 }])
       expect(nextAction([hello], { ...rules, limits, earlier })).toMatchObject({ kind: 'give_up' });
   });
 

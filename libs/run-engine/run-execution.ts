@@ -1,4 +1,13 @@
-import { HarnessError, toolInputProblem, type Harness, type RunContext, type Tool, type ToolPolicy } from '#agents';
+import {
+  HarnessError,
+  pricesOfModel,
+  toolInputProblem,
+  type Prices,
+  type Harness,
+  type RunContext,
+  type Tool,
+  type ToolPolicy,
+} from '#agents';
 import { toFinalOutput, type Command, type RecordedFact, type ToolCall } from '#domain';
 import type { EarlierUsage } from '#event-store';
 import { newId, pauseIfLong } from '#platform';
@@ -28,7 +37,7 @@ export interface Booted {
   policies: ReadonlyMap<string, ToolPolicy>;
   files: ThreadFolder;
   transcript: TranscriptEvent[];
-  earlier: EarlierUsage;
+  earlier: readonly EarlierUsage[];
   room: RunRoom;
 }
 
@@ -62,9 +71,9 @@ export class RunExecution {
       return [name, { policy: policies.get(name) ?? 'deny', idempotent, readOnly }] as const;
     });
     const inputProblem = ({ toolCallId }: ToolCall): string | null => this.inputProblems.get(toolCallId) ?? null;
-    const prices = manifest.model?.prices ?? { input: 0, output: 0 };
+    const pricesOf = (fallback?: number): Prices => pricesOfModel(manifest, fallback) ?? { input: 0, output: 0 };
     const { runId } = this.claim.job;
-    return { runId, tools: new Map(ruled), inputProblem, limits: manifest.limits, prices, earlier };
+    return { runId, tools: new Map(ruled), inputProblem, limits: manifest.limits, pricesOf, earlier };
   }
 
   /** Checks each call once, because a check may take a while in the task pool. */

@@ -1,6 +1,6 @@
 -- Lets a Run call the failing provider of the circuit $1, or gives it a later turn. Returns no row if the circuit is closed.
 -- Turns are $2 ms apart, up to $4 ms after the next call; further Runs get a random time after that ($5: 0 to 1). One Run
--- calls at a time, unless its call takes longer than $3 ms. $6: whether the Run would call now.
+-- calls at a time, unless its call takes longer than $3 ms. $6: whether the Run would call now. $7: whether it waits for the turn.
 with circuit as materialized (
   select id, code, cause, asked_at,
          $6 and probe_at <= asked_at and probing_until <= asked_at as is_turn,
@@ -18,7 +18,7 @@ taken as (
   update provider_circuits as old
   set probe_at      = case when is_turn then asked_at + $2 * interval '1 millisecond' else probe_at end,
       probing_until = case when is_turn then asked_at + $3 * interval '1 millisecond' else probing_until end,
-      last_turn     = case when has_turn and not is_turn then starts_at else last_turn end
+      last_turn     = case when $7 and has_turn and not is_turn then starts_at else last_turn end
   from turn
   where old.id = $1
 )

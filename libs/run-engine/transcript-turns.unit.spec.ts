@@ -38,7 +38,7 @@ const rules: Rules = {
   tools: new Map([['free', { policy: 'allow', idempotent: true, readOnly: true }]]),
   inputProblem: () => null,
   limits: { maxSteps: 1_000_000 },
-  prices: { input: 0, output: 0 },
+  pricesOf: () => ({ input: 0, output: 0 }),
   earlier: NOTHING_EARLIER,
 };
 const asked = { runId: 'A', queuedAt: '2026-01-01T00:00:00.000Z', liveRunIds: new Set(['A']) };

@@ -248,7 +248,7 @@ test('shows missing optional credentials of an Agent as warnings, and its tool p
     readiness: [],
     warnings: [
       {
-        message: 'a tool server that is not required has no credential',
+        message: 'a fallback model, or a tool server that is not required, has no credential',
         detail: 'toolServers.0.headers.Cookie: The variable ABSENT_API_KEY is not set, or is empty.',
       },
     ],

@@ -10,7 +10,7 @@ select type, attempt, "occurredAt", schema_version as "schemaVersion",
          when 'assistant.message_added' then jsonb_build_object('toolCalls', (
            select coalesce(jsonb_agg(call - 'toolInput' - 'invalidInput' order by place), '[]')
            from jsonb_array_elements(data -> 'toolCalls') with ordinality as calls (call, place)
-         ))
+         )) || case when data ? 'model' then jsonb_build_object('model', data -> 'model') else '{}' end
          else data
        end as data
 from (

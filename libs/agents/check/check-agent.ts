@@ -7,7 +7,7 @@ import { HarnessError, harnessesByName, type Harness, type RunContext, type Tool
 import type { AgentManifest } from '../manifest.ts';
 import { ReadinessCheck } from '../readiness.ts';
 import { patternTest, toolPolicies } from '../tool-policy.ts';
-import { checkModel, type Oddity } from './check-model.ts';
+import { checkFallback, checkModel, type Oddity } from './check-model.ts';
 import { causeOf, fails, works, type CheckRow } from './check-row.ts';
 import { watchAnswers } from './watch-answers.ts';
 
@@ -27,7 +27,7 @@ export const wouldRun = (rows: readonly CheckRow[]): boolean =>
 
 /**
  * Says what of an agent works in this process, by the code that Runs use. It needs no database. With `live` it asks the provider
- * three or four times, once more for images, and each tool server once.
+ * three or four times, once more for images, and each fallback model and tool server once.
  */
 export async function checkAgent(
   manifest: AgentManifest,
@@ -57,7 +57,10 @@ export async function checkAgent(
     const policyOf = toolPolicies(manifest);
     const sent = tools.filter((tool) => policyOf(tool) !== 'deny');
     const modelRows = await checkModel({ harness, context, model, tools: sent, seen, oddities });
-    return [...rows, ...modelRows, ...toolRows];
+    const fallbackRows: CheckRow[] = [];
+    for (const each of manifest.fallbackModels ?? [])
+      fallbackRows.push(await checkFallback({ harness, context, model: each }));
+    return [...rows, ...modelRows, ...fallbackRows, ...toolRows];
   } finally {
     for (const harness of harnesses.values()) await harness.close?.();
   }

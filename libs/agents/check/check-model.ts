@@ -18,11 +18,19 @@ export interface Oddity {
   place: string;
 }
 
+const COUNT = [user('Write the numbers from one to twenty as words, separated by spaces.')];
+
+/** Asks a fallback model for a text. The Agent runs without it. */
+export async function checkFallback(asked: AskedModel): Promise<CheckRow> {
+  const row = textRow(await askWith(asked)(COUNT));
+  return { ...row, check: `fallback model ${asked.model.name}`, needed: false };
+}
+
 /** Asks the provider up to four times, each time as a step of a Run does. Returns one row per ability. */
 export async function checkModel(checked: CheckedModel): Promise<CheckRow[]> {
   const { model, seen } = checked;
   const ask = askWith(checked);
-  const first = await ask([user('Write the numbers from one to twenty as words, separated by spaces.')]);
+  const first = await ask(COUNT);
   const text = textRow(first);
   const limits = limitsRow(model, seen);
   if (text.state === 'does not work')

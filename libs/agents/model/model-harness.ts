@@ -12,7 +12,7 @@ import { correction, messageTokens, sum, textTokens, toolTokens } from './estima
 import {
   answerLimit,
   answerTokens,
-  circuitOf,
+  candidatesOf,
   modelIssues,
   takesImages,
   windowTokens,
@@ -62,7 +62,7 @@ export function modelHarness({
   return {
     name: 'model',
     checkSettings: modelIssues,
-    circuit: ({ model }) => (model === undefined ? null : circuitOf(model)),
+    models: candidatesOf,
     // Keys are checked together with all other secrets (readiness.ts).
     readiness: () => Promise.resolve([]),
     tools,

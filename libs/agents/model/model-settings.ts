@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { ModelCandidate } from '../harness.ts';
 import type { AgentManifest } from '../manifest.ts';
 import { patternIssues } from '../pattern-issues.ts';
 import { manifestIssues, type ManifestIssue } from '../manifest-issues.ts';
@@ -18,8 +19,8 @@ export const BASE_URLS: Record<ProviderName, string> = {
 /** The default context window for each protocol, tokens. */
 const CONTEXT_TOKENS: Record<ProviderName, number> = { 'openai-compatible': 128_000, anthropic: 200_000 };
 
-/** Returns the id of the server and of the reference to its key (`Harness.circuit`). It reveals neither. */
-export function circuitOf({ provider, baseUrl = BASE_URLS[provider], apiKey }: ModelChoice): string {
+/** Returns the id of the server and of the reference to its key (`ModelCandidate.circuit`). It reveals neither. */
+function circuitOf({ provider, baseUrl = BASE_URLS[provider], apiKey }: ModelChoice): string {
   const shared = JSON.stringify([new URL(baseUrl).origin, apiKey ?? null]);
   return createHash('sha256').update(shared).digest('hex').slice(0, 32);
 }
@@ -46,33 +47,49 @@ export function takesImages({ provider, images }: ModelChoice): boolean {
   return images ?? provider === 'anthropic';
 }
 
+/** Returns the models of a manifest, the preferred one first. */
+export function candidatesOf(manifest: AgentManifest): ModelCandidate[] {
+  const { model, fallbackModels = [] } = manifest;
+  if (model === undefined) return [];
+  return [model, ...fallbackModels].map((each, i) => ({
+    manifest: i === 0 ? manifest : { ...manifest, model: each },
+    circuit: circuitOf(each),
+    ...(fallbackModels.length === 0 ? {} : { model: { name: each.name, ...(i === 0 ? {} : { fallback: i }) } }),
+  }));
+}
+
 /** Returns the problems of a manifest for the harness `model`, each with its path. */
 export function modelIssues(manifest: AgentManifest): ManifestIssue[] {
-  const { harness, model } = manifest;
+  const { harness, model, fallbackModels = [] } = manifest;
   const unknown = [
     ...manifestIssues(harnessSchema, harness).map((issue) => ({ ...issue, path: ['harness', ...issue.path] })),
     ...patternIssues(manifest),
   ];
   if (model === undefined) return [...unknown, { path: ['model'], at: 'value', message: 'is missing' }];
-  const wrong = RULES.filter(({ isBroken }) => isBroken(model)).map(({ path, message }) => ({
-    path,
-    at: 'value' as const,
-    message,
-  }));
-  return [...unknown, ...wrong];
+  return [
+    ...unknown,
+    ...brokenRules(model, ['model']),
+    ...fallbackModels.flatMap((each, i) => brokenRules(each, ['fallbackModels', i])),
+  ];
 }
 
+const brokenRules = (model: ModelChoice, place: readonly (string | number)[]): ManifestIssue[] =>
+  RULES.filter(({ isBroken }) => isBroken(model)).map(({ path, message }) => {
+    return { path: [...place, ...path], at: 'value', message };
+  });
+
 interface Rule {
+  /** Within the model. */
   path: readonly string[];
   message: string;
   isBroken: (model: ModelChoice) => boolean;
 }
 
-const setting = (name: string): string[] => ['model', 'settings', name];
+const setting = (name: string): string[] => ['settings', name];
 
 const RULES: Rule[] = [
   {
-    path: ['model', 'apiKey'],
+    path: ['apiKey'],
     message: 'is missing; anthropic needs a key',
     isBroken: (model) => model.provider === 'anthropic' && model.apiKey === undefined,
   },
@@ -100,7 +117,7 @@ const RULES: Rule[] = [
     isBroken: (model) => model.provider !== 'openai-compatible' && model.settings?.reasoningEffort !== undefined,
   },
   {
-    path: ['model', 'quirks'],
+    path: ['quirks'],
     message: 'is for openai-compatible only',
     isBroken: (model) => model.provider !== 'openai-compatible' && model.quirks !== undefined,
   },

@@ -38,6 +38,11 @@ describe('the settings of an agent with a model', () => {
     expect(problems(...manifest)).toEqual(expected);
   });
 
+  it('are checked of each fallback model', () => {
+    const fallbackModels = [{ ...anthropic, name: 'a', silenceMs: 1 }, { provider: 'anthropic' as const, name: 'b', silenceMs: 1 }]; // oxfmt-ignore
+    expect(problems({}, { fallbackModels })).toEqual(['fallbackModels.1.apiKey: is missing; anthropic needs a key']);
+  });
+
   it('need a model', () => {
     expect(modelIssues({ ...manifestWith({}), model: undefined }).map(issueText)).toEqual(['model: is missing']);
   });
