@@ -259,3 +259,30 @@ test('deletes other bytes while some cannot be deleted', async () => {
   expect(await open(failing).tidy()).toBe(1_234);
   expect(await blobsOnDisk()).toBe(1);
 });
+
+test('deletes old bulk actions with their Runs, and plans that were not started', async () => {
+  const { tidy } = open();
+  const ages = [
+    ['RUNNING', 'running', '40 days', null],
+    ['ENDED', 'done', '31 days', '31 days'],
+    ['RECENT', 'stopped', '29 days', '29 days'],
+    ['PLANNED', 'planned', '25 hours', null],
+    ['NEW', 'planned', '23 hours', null],
+  ] as const;
+  for (const [id, state, began, ended] of ages) {
+    await database.pool.query(
+      `insert into bulk_actions (id, action, state, filter, touches, planned_at, started_at, ended_at)
+       values ($1, 'retry', $2, '{}', '{}', now() - $3::interval, case when $2 <> 'planned' then now() - $3::interval end,
+               now() - $4::interval)`,
+      [id, state, began, ended],
+    );
+    await database.pool.query(`insert into bulk_action_runs (action_id, run_id, thread_id) values ($1, 'R', 'T')`, [
+      id,
+    ]);
+  }
+  await tidy();
+  const { rows } = await database.pool.query<{ action_id: string }>(
+    'select action_id from bulk_action_runs order by 1',
+  );
+  expect(rows.map(({ action_id }) => action_id)).toEqual(['NEW', 'RECENT', 'RUNNING']);
+});

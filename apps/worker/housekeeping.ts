@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { purgeRateLimits, purgeSessions } from '#access';
-import { endThreadsOfDeletedAgents } from '#admin';
+import { endThreadsOfDeletedAgents, purgeBulkActions } from '#admin';
 import type { CommandHandler, ThreadStore } from '#event-store';
 import type { BlobKeeper, FileStore } from '#files';
 import { ADVISORY_LOCKS, LeaderLoop, requireDatabaseUrl, type Config, type Logger } from '#platform';
@@ -35,6 +35,7 @@ export class Housekeeping {
       () => blobs.sweep(),
       () => purgeRateLimits(pool).then(() => false),
       () => purgeSessions(pool).then(() => false),
+      () => purgeBulkActions(pool),
       () => endThreadsOfDeletedAgents(pool, handler, END_THREADS_MS),
     ];
   }

@@ -3,11 +3,11 @@
 -- operator added are not listed, so that they do not keep processes from starting.
 select name
 from unnest(array[
-  'agent_people', 'agent_versions', 'agents', 'audit_entries', 'chat_tokens', 'concurrency_limits', 'deleted_streams',
-  'events', 'file_quotas', 'file_usage', 'files', 'idempotency_keys', 'memberships', 'migrations',
-  'operator_sessions', 'organizations', 'people', 'policy_version', 'provider_circuits', 'queue_controls', 'rate_limits',
-  'run_summaries', 'run_work', 'streams', 'thread_summaries', 'token_agents', 'tokens',
-  'tool_server_warnings', 'unclaimed_blobs', 'workers'
+  'agent_people', 'agent_versions', 'agents', 'audit_entries', 'bulk_action_runs', 'bulk_actions', 'chat_tokens',
+  'concurrency_limits', 'deleted_streams', 'events', 'file_quotas', 'file_usage', 'files', 'idempotency_keys',
+  'memberships', 'migrations', 'operator_sessions', 'organizations', 'people', 'policy_version', 'provider_circuits',
+  'queue_controls', 'rate_limits', 'run_summaries', 'run_work', 'streams', 'thread_summaries', 'token_agents',
+  'tokens', 'tool_server_warnings', 'unclaimed_blobs', 'workers'
 ]) as name
 where not has_table_privilege(to_regclass(name), 'select')
 union all
