@@ -9,6 +9,8 @@ import { recordStatements } from './sent-statements.testing.ts';
 const LOOK = 'select version::text as version from policy_version';
 /** The heartbeat of the connection that listens for wake-ups. The process sends it without a request. */
 const HEARTBEAT = 'select';
+/** The look for bulk actions of processes that ended, every 3 s (libs/admin/bulk). */
+const BULK_LOOK = 'lease-action';
 
 let api: ApiUnderTest;
 let threadId: string;
@@ -38,7 +40,7 @@ afterAll(async () => {
 });
 
 const looks = (): number => sent.filter((statement) => statement === LOOK).length;
-const others = (): string[] => sent.filter((statement) => ![LOOK, HEARTBEAT].includes(statement));
+const others = (): string[] => sent.filter((statement) => ![LOOK, HEARTBEAT, BULK_LOOK].includes(statement));
 
 async function get(path: string): Promise<void> {
   expect((await api.get(path)).status).toBe(200);

@@ -1,4 +1,6 @@
 import { agentHandlers, invitationHandlers, versionHandlers, type AgentHandlerParts } from './agent-handlers.ts';
+import { bulkHandlers } from './bulk/bulk-handlers.ts';
+import type { BulkRunner } from './bulk/bulk-runner.ts';
 import { chatTokenHandlers, type ChatTokenParts } from './chat-tokens.ts';
 import { checkHandlers, type CheckHandlerParts } from './check-handlers.ts';
 import { confirmationHandlers } from './confirmation-handlers.ts';
@@ -15,7 +17,7 @@ export type AdminParts = AgentHandlerParts &
   CheckHandlerParts &
   ServiceHandlerParts &
   ThreadHandlerParts &
-  ThreadContentParts;
+  ThreadContentParts & { bulk: BulkRunner };
 
 /** Returns one handler for each operation, for the admin API and `spool --local`. */
 export function adminHandlers(parts: AdminParts): AdminHandlers {
@@ -31,6 +33,7 @@ export function adminHandlers(parts: AdminParts): AdminHandlers {
     ...invitationHandlers(parts.pool),
     ...threadHandlers(parts),
     ...runHandlers(parts),
+    ...bulkHandlers(parts),
     ...archiveHandlers(parts),
     ...threadContentHandlers(parts),
     ...confirmationHandlers(parts),

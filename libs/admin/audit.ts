@@ -48,10 +48,18 @@ export async function lockRow(
   await client.query(`select from ${table} where id = $1 for no key update`, [id]);
 }
 
-/** Returns the hook that writes the entry in the transaction of an append. If nothing is appended, there is no entry. */
-export function auditHook(actor: Actor, change: Change): AppendHook<never> {
+/**
+ * Returns the hook that writes the entry in the transaction of an append, after `within`. If nothing is appended, there is no
+ * entry, and `within` does not run.
+ */
+export function auditHook(
+  actor: Actor,
+  change: Change,
+  within?: (client: PoolClient, timeoutMs?: number) => Promise<void>,
+): AppendHook<never> {
   return {
     after: async (client, _append, timeoutMs) => {
+      await within?.(client, timeoutMs);
       await writeEntry(client, actor, change, timeoutMs);
       return null;
     },

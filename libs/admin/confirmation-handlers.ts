@@ -1,10 +1,11 @@
 import type { Pool } from 'pg';
 import type { WaitingRun } from '#contract';
 import { namedStatement, rethrowUnavailable } from '#platform';
+import { changeThread } from './change-run.ts';
 import type { SomeHandlers } from './handlers.ts';
 import { AdminReader } from './reader.ts';
 import { missing } from './refused.ts';
-import { changeThread, findRun, findThread, type ThreadHandlerParts } from './thread-handlers.ts';
+import { findRun, findThread, type ThreadHandlerParts } from './thread-handlers.ts';
 
 const WAITING_RUNS = namedStatement(`${import.meta.dirname}/queries`, 'waiting-runs.sql').text;
 const CONFIRMATION = namedStatement(`${import.meta.dirname}/queries`, 'confirmation.sql').text;

@@ -9,7 +9,7 @@ import type {
   PersonRecord,
   TokenRecord,
 } from '#contract';
-import { parseUlid, remedyOf, summarizeCause } from '#domain';
+import { parseUlid, remedyOf, summarizeCause, type FailureCause } from '#domain';
 import { namedStatement, rethrowUnavailable, type Queryable } from '#platform';
 import type { AttemptCause } from '#projections';
 import { firstRunIdSince } from './run-ids.ts';
@@ -28,6 +28,7 @@ const VERSIONS = sql('versions.sql');
 const THREADS = sql('threads.sql');
 const SEARCHED_THREADS = sql('search-threads.sql');
 const RUNS = sql('runs.sql');
+const RUN_CAUSES = sql('run-causes.sql');
 const AUDIT = sql('audit.sql');
 
 /** A stored organization. Omits the limits in force, because they also depend on settings. */
@@ -79,6 +80,8 @@ export interface RunsWanted extends PageWanted {
   agentId?: Filter;
   status?: Filter;
   errorCode?: Filter;
+  /** The summary of the cause. */
+  cause?: Filter;
   since?: Filter;
   userId?: Filter;
 }
@@ -141,14 +144,23 @@ export class AdminReader {
   }
 
   async runs({ id, threadId, live, organizationId, agentId, status, ...wanted }: RunsWanted): Promise<ManagedRun[]> {
-    const { errorCode, since, userId, cursor, limit = 1 } = wanted;
+    const { errorCode, cause, since, userId, cursor, limit = 1 } = wanted;
     const created = [since, since === undefined ? null : firstRunIdSince(since)];
-    const values = [id, threadId, organizationId, agentId, status, cursor, live, errorCode, ...created, limit, userId];
+    const causes = cause === undefined ? null : await this.causesOf(cause);
+    if (causes?.length === 0) return [];
+    const whose = [id, threadId, organizationId, agentId, status, cursor, live, errorCode];
+    const values = [...whose, ...created, limit, userId, causes];
     return (await this.read<RunRow>(RUNS, values)).map(toRun);
   }
 
   audit({ actorId, action, targetId, organizationId, since, cursor, limit = 1 }: AuditWanted) {
     return this.read<AuditEntry>(AUDIT, [actorId, action, targetId, organizationId, since, cursor, limit]);
+  }
+
+  /** Returns the stored causes with this summary, as JSON. */
+  private async causesOf(summary: string): Promise<string[]> {
+    const rows = await this.read<{ cause: FailureCause }>(RUN_CAUSES, []);
+    return rows.flatMap(({ cause }) => (summarizeCause(cause) === summary ? [JSON.stringify(cause)] : []));
   }
 
   private async read<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {

@@ -12,7 +12,17 @@ export class AdminRefused extends Error {
   }
 }
 
-type Thing = 'organization' | 'person' | 'token' | 'Agent' | 'version' | 'Thread' | 'Run' | 'file' | 'confirmation';
+type Thing =
+  | 'organization'
+  | 'person'
+  | 'token'
+  | 'Agent'
+  | 'version'
+  | 'Thread'
+  | 'Run'
+  | 'file'
+  | 'confirmation'
+  | 'bulk action';
 
 export const missing = (what: Thing, id: string | number): AdminRefused =>
   new AdminRefused('not_found', `There is no ${what} ${id}.`);

@@ -5,7 +5,8 @@ import { namedStatement, rethrowUnavailable } from '#platform';
 import type { AdminContext, SomeHandlers } from './handlers.ts';
 import { AdminReader, pageOf } from './reader.ts';
 import { missing } from './refused.ts';
-import { changeThread, findThread, type ThreadHandlerParts } from './thread-handlers.ts';
+import { changeThread } from './change-run.ts';
+import { findThread, type ThreadHandlerParts } from './thread-handlers.ts';
 
 const THREAD_EVENTS = namedStatement(`${import.meta.dirname}/queries`, 'thread-events.sql').text;
 const THREAD_FILES = namedStatement(`${import.meta.dirname}/queries`, 'thread-files.sql').text;

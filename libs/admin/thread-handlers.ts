@@ -1,15 +1,14 @@
 import type { Pool } from 'pg';
 import type { AgentCatalogue } from '#agents';
 import type { ManagedRun, ManagedThread } from '#contract';
-import type { Command } from '#domain';
 import type { ThreadStore } from '#event-store';
 import type { LiveBus } from '#live';
-import { newId } from '#platform';
-import { ThreadRefused, type Threads } from '#threads';
-import { auditHook, writeEntry, type Actor, type Change } from './audit.ts';
+import type { Threads } from '#threads';
+import { writeEntry } from './audit.ts';
+import { cancelRun, changeThread, retryRun, type RunPlace } from './change-run.ts';
 import type { SomeHandlers } from './handlers.ts';
 import { AdminReader, pageOf } from './reader.ts';
-import { AdminRefused, missing } from './refused.ts';
+import { missing } from './refused.ts';
 import { tailThread } from './tail-thread.ts';
 
 export interface ThreadHandlerParts {
@@ -88,14 +87,14 @@ export function runHandlers(parts: ThreadHandlerParts): SomeHandlers<'listRuns' 
     getRun: async ({ params: { runId } }) => ({ run: await findRun(reader, runId) }),
 
     cancelRun: async ({ params: { runId } }, { actor }) => {
-      const { threadId } = await findRun(reader, runId);
-      const { organizationId } = await findThread(reader, threadId);
-      const entry = { action: 'run.cancelled', targetId: runId, organizationId, details: { threadId } };
-      await changeThread(parts, threadId, { type: 'interrupt', runId, by: actor.id }, { actor, entry });
+      await cancelRun(parts, await placeOf(reader, runId), { actor });
       return { run: await findRun(reader, runId) };
     },
 
-    retryRun: async ({ params: { runId } }, { actor }) => ({ run: await retryRun(parts, reader, runId, actor) }),
+    retryRun: async ({ params: { runId } }, { actor }) => {
+      const newRunId = await retryRun(parts, await placeOf(reader, runId), { actor });
+      return { run: await findRun(reader, newRunId) };
+    },
   };
 }
 
@@ -112,69 +111,7 @@ export async function findRun(reader: AdminReader, id: string): Promise<ManagedR
   return run;
 }
 
-async function retryRun(
-  { threads, agents }: ThreadHandlerParts,
-  reader: AdminReader,
-  runId: string,
-  actor: Actor,
-): Promise<ManagedRun> {
-  const { threadId } = await findRun(reader, runId);
-  const { agentId, organizationId } = await findThread(reader, threadId);
-  const agent = await agents.find(agentId);
-  if (agent === null) throw new AdminRefused('conflict', NO_LIVE_VERSION);
-  const newRunId = newId();
-  const entry = { action: 'run.retried', targetId: runId, organizationId, details: { threadId, newRunId } };
-  const retried = threads.retry(
-    { threadId, agent, runId, newRunId, isRepaired: true },
-    { hook: auditHook(actor, entry) },
-  );
-  await orRefuse(threadId, retried);
-  return findRun(reader, newRunId);
-}
-
-/** Changes a Thread, with its audit entry in the same transaction. Throws AdminRefused; then there is no entry. */
-export async function changeThread(
-  { threads }: ThreadHandlerParts,
-  threadId: string,
-  command: Command,
-  { actor, entry }: { actor: Actor; entry: Change },
-): Promise<void> {
-  await orRefuse(threadId, threads.change(threadId, [command], { hook: auditHook(actor, entry) }));
-}
-
-const NO_LIVE_VERSION = 'The Agent is deleted or has no live version.';
-
-/** Turns ThreadRefused into AdminRefused. */
-async function orRefuse<T>(threadId: string, done: Promise<T>): Promise<T> {
-  return done.catch((error: unknown) => {
-    throw error instanceof ThreadRefused ? refusalOf(threadId, error) : error;
-  });
-}
-
-function refusalOf(threadId: string, { refusal, message }: ThreadRefused): Error {
-  switch (refusal.reason) {
-    case 'rejected': {
-      const { rejected, message: why } = refusal.rejection;
-      return rejected === 'thread_missing' ? missing('Thread', threadId) : new AdminRefused('conflict', why);
-    }
-    case 'no_live_version':
-      return new AdminRefused('conflict', NO_LIVE_VERSION);
-    case 'agent_not_ready': {
-      const details = refusal.issues.map(({ detail }) => detail);
-      return new AdminRefused('conflict', `The Agent cannot run now: ${details.join(' ')}`);
-    }
-    case 'thread_contended':
-      return new AdminRefused('conflict', 'Too many writers change the Thread; repeat the request.');
-    case 'draft_repeated':
-    case 'draft_not_found':
-    case 'too_many_attachments':
-    case 'reference_taken':
-    case 'quota_full':
-    case 'run_not_found':
-    case 'file_changed':
-    case 'key_taken':
-    case 'files_contended':
-      // Operators create no Threads, attach no files and send no keys.
-      return new Error(message);
-  }
+async function placeOf(reader: AdminReader, runId: string): Promise<RunPlace> {
+  const { threadId, agentId, organizationId } = await findRun(reader, runId);
+  return { runId, threadId, agentId, organizationId };
 }

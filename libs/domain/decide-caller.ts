@@ -2,7 +2,7 @@ import { BOUNDS } from './bounds.ts';
 import type { AddMessage, CallerCommand, CreateThread, NewRun, RetryRun } from './commands.ts';
 import type { NamedFile, RunTrigger, ThreadEvent } from './events.ts';
 import { endRun, threadEvent } from './make-events.ts';
-import { reject, type Rejection } from './rejection.ts';
+import { NEWER_RUN, reject, type Rejection } from './rejection.ts';
 import { findLiveRun, type LiveRun, type Thread, type ThreadState } from './state.ts';
 
 const MAX_QUEUED_RUNS = BOUNDS.texts.queuedRuns.value;
@@ -130,8 +130,7 @@ function interrupt({ runId, by }: Interrupt, thread: Thread, now: string): Threa
 
 function retryRun({ runId, run, isRepaired = false }: RetryRun, thread: Thread): ThreadEvent[] | Rejection {
   const newest = thread.newestRun;
-  if (newest?.id !== runId)
-    return reject('run_not_retryable', newest === null ? undefined : 'The Thread has a newer Run.');
+  if (newest?.id !== runId) return reject('run_not_retryable', newest === null ? undefined : NEWER_RUN);
   const trigger = retryTrigger({ ...newest, retryable: newest.retryable || isRepaired });
   if (trigger === null) return reject('run_not_retryable', NOT_RETRYABLE[newest.status] ?? 'It has not ended.');
   // An earlier Run has not ended, so there is no settled state to continue from.

@@ -19,6 +19,9 @@ export const REJECTIONS = {
   illegal_transition: 'The Run cannot make this transition.',
 } as const;
 
+/** Why `run_not_retryable` rejects an earlier Run. */
+export const NEWER_RUN = 'The Thread has a newer Run.';
+
 export type RejectionCode = keyof typeof REJECTIONS;
 
 export interface Rejection {

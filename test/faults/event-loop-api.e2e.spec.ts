@@ -5,11 +5,10 @@ import {
   adminRequests,
   hugeManifest,
   publicRequests,
-  type Act,
   type LargestRequests,
   type More,
 } from '../support/largest-requests.ts';
-import { makeLargestWorld, type Got, type LargestWorld, type Sent } from '../support/largest-world.ts';
+import { type Act, makeLargestWorld, type Got, type LargestWorld, type Sent } from '../support/largest-world.ts';
 import { isLong, startSystem, upTo, type System } from '../support/system.ts';
 
 /**

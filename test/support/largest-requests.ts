@@ -1,12 +1,10 @@
 import { hash } from 'node:crypto';
 import { ulid } from 'ulid';
-import { adminOperations, operations, type AdminOperation, type AdminOperationName, type Operation } from '#contract';
-import { BODY_BYTES, MESSAGE_CHARACTERS, MIB, parts, type Got, type LargestWorld } from './largest-world.ts';
+import { adminOperations, operations, type AdminOperation, type AdminOperationName } from '#contract';
+import { BODY_BYTES, MESSAGE_CHARACTERS, MIB, parts, type Act, type Got, type LargestWorld } from './largest-world.ts';
+import { refusedRequests } from './refused-requests.ts';
 
 export type OperationName = keyof typeof operations;
-
-/** Sends one request, or a few that belong together, on one of several connections. */
-export type Act = (connection: number) => Promise<Got>;
 
 /** The requests of an operation: those that are done, and those that are refused, or done without what is too much. */
 export interface LargestRequests {
@@ -362,6 +360,26 @@ function threadActs(on: LargestWorld) {
   };
 }
 
+function bulkActs(on: LargestWorld) {
+  const { to } = adminMaker(on);
+  const plan = json({ action: 'retry', filter: { userId: NAME } });
+  const onNewPlan = (name: 'startBulkAction' | 'stopBulkAction' | 'getBulkAction' | 'listBulkActionRuns'): Act[] => [
+    async () => {
+      const { text } = await on.admin('POST', '/bulk-actions', plan);
+      const { bulkAction } = JSON.parse(text) as { bulkAction: { id: string } };
+      return to(name, { bulkActionId: bulkAction.id })()(0);
+    },
+  ];
+  return {
+    planBulkAction: [to('planBulkAction')('', json({ action: 'retry' }))],
+    startBulkAction: onNewPlan('startBulkAction'),
+    stopBulkAction: onNewPlan('stopBulkAction'),
+    listBulkActions: [to('listBulkActions')(PAGE)],
+    getBulkAction: onNewPlan('getBulkAction'),
+    listBulkActionRuns: onNewPlan('listBulkActionRuns'),
+  };
+}
+
 function serviceActs(on: LargestWorld) {
   const { to } = adminMaker(on);
   return {
@@ -375,47 +393,6 @@ function serviceActs(on: LargestWorld) {
     runDoctor: [to('runDoctor')()],
     listAudit: [to('listAudit')(PAGE)],
   };
-}
-
-/** An id or a value of a query, as long as Node takes headers. */
-const LONG = 'x'.repeat(14_000);
-const MANY_PARAMETERS = Array.from({ length: 3_500 }, (_, i) => `a${i}`).join('&');
-
-/** Bodies that no operation accepts: deep, of many values, of many names, with one text. */
-const REFUSED_BODIES = [
-  '['.repeat(BODY_BYTES),
-  `[${'0,'.repeat(BODY_BYTES / 2 - 2)}0]`,
-  `{${Array.from({ length: 49_000 }, (_, i) => `"${String(i).padStart(150, 'n')}":0`).join(',')}}`,
-  `[${'{"events":"text","name":[{}]},'.repeat(12_000)}0]`,
-  `{"name":"${'\\ud800'.repeat(BODY_BYTES / 6 - 10)}"}`,
-].map((text) => Buffer.from(text));
-
-function refusedRequests(
-  { method, path, body }: Pick<Operation | AdminOperation, 'method' | 'path' | 'body'>,
-  send: (method: string, path: string, body?: Body) => Promise<Got>,
-): Act[] {
-  const long = path.replaceAll(/\{\w+\}/g, LONG.slice(0, LONG.length / (path.split('{').length || 1)));
-  const plain = path.replaceAll(/\{\w+\}/g, '0'.repeat(26));
-  const heads = [
-    long,
-    `${plain}?limit=${LONG}`,
-    `${plain}?cursor=${LONG}&userId=${LONG.slice(0, 900)}`,
-    `${plain}?${MANY_PARAMETERS}`,
-  ];
-  const acts = heads.map(
-    (head): Act =>
-      () =>
-        send(method, head),
-  );
-  if (method === 'GET' || body === 'upload') return acts;
-  return [
-    ...acts,
-    ...REFUSED_BODIES.map(
-      (text): Act =>
-        () =>
-          send(method, plain, text),
-    ),
-  ];
 }
 
 /** The requests of each operation of the Agent Threads API. */
@@ -433,6 +410,7 @@ export function adminRequests(on: LargestWorld, more: More): Record<AdminOperati
     ...peopleActs(on),
     ...agentActs(on, more.hugeAgentId),
     ...threadActs(on),
+    ...bulkActs(on),
     ...serviceActs(on),
   };
   const all = Object.entries(adminOperations).map(([name, operation]) => {

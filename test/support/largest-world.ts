@@ -28,6 +28,9 @@ export interface Got {
   text: string;
 }
 
+/** Sends one request, or a few that belong together, on one of several connections. */
+export type Act = (connection: number) => Promise<Got>;
+
 /** Sends one request on a connection of its own, and reads its answer to the end. Never rejects. */
 function sendWhole({ method, url, token, body, headers = {} }: Sent): Promise<Got> {
   return new Promise((resolve) => {

@@ -1,7 +1,13 @@
-import { Inject, Module, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import {
+  Inject,
+  Module,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+  type OnModuleInit,
+} from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
-import { ADMIN_HANDLERS, AdminModule, type AdminHandlers } from '#admin';
+import { ADMIN_HANDLERS, AdminModule, BulkRunner, type AdminHandlers } from '#admin';
 import { BlobKeeper, FilesModule, FileStore } from '#files';
 import { CONFIG, LOGGER, type Config, type Logger } from '#platform';
 import { ApiAccessModule } from '../api-access.module.ts';
@@ -23,7 +29,7 @@ import { OpenAnswers } from './open-answers.ts';
   ],
   exports: [FileSender],
 })
-export class AdminHttpModule implements OnModuleInit, BeforeApplicationShutdown {
+export class AdminHttpModule implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly routes: AdminRoutes;
   readonly open: OpenAnswers;
   private readonly fastify: FastifyInstance;
@@ -33,6 +39,7 @@ export class AdminHttpModule implements OnModuleInit, BeforeApplicationShutdown 
     @Inject(ADMIN_HANDLERS) handlers: AdminHandlers,
     @Inject(Callers) callers: Callers,
     @Inject(FileSender) sender: FileSender,
+    @Inject(BulkRunner) private readonly bulk: BulkRunner,
     @Inject(LOGGER) logger: Logger,
   ) {
     this.fastify = httpAdapter.getInstance<FastifyInstance>();
@@ -42,6 +49,10 @@ export class AdminHttpModule implements OnModuleInit, BeforeApplicationShutdown 
 
   onModuleInit(): void {
     this.routes.install(this.fastify);
+  }
+
+  onApplicationBootstrap(): void {
+    this.bulk.start();
   }
 
   /** Ends long answers, so that their readers reconnect to another process. */

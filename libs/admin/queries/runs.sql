@@ -1,5 +1,5 @@
 -- A page of Runs, newest first, live ones with their work item. Filters: id ($1), Thread ($2), live ($7), organization ($3),
--- agent ($4), status ($5), error code ($8), created since ($9), which implies ids from $10, user ($12). Cursor: $6.
+-- agent ($4), status ($5), error code ($8), created since ($9), which implies ids from $10, user ($12), causes ($13). Cursor: $6.
 --
 -- Uses `any (array (…))` instead of a join or `in`: the planner removes absent filters, and turns the others into index keys.
 -- Within an `or`, `in (select …)` would filter each row of a full scan.
@@ -39,13 +39,14 @@ where ($1::text is null or r.run_id = $1)
           and ($10::text is null or l.run_id >= $10)
         order by l.run_id desc
         -- The other conditions below apply only to claimed Runs, which are few, or to the edge of the page.
-        limit case when $5 in ('booting', 'running') or $9::timestamptz is not null then null else $11::integer end)))
+        limit case when $5 in ('booting', 'running') or $9::timestamptz is not null or $13::text[] is not null then null else $11::integer end)))
   and ($3::text is null or t.organization_id = $3 and t.agent_id = any (array(
         select a.id from agents a where a.organization_id = $3)))
   and ($4::text is null or t.agent_id = $4)
   and ($5::text is null or r.status = $5)
   and ($6::text is null or r.run_id < $6)
   and ($8::text is null or r.error ->> 'code' = $8)
+  and ($13::text[] is null or r.cause is not null and cause_group(r.cause) = any ($13::text[]::jsonb[]))
   and ($9::timestamptz is null or r.created_at >= $9)
   and ($10::text is null or r.run_id >= $10)
   and ($12::text is null or r.thread_id = any (array(

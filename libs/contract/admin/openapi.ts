@@ -86,6 +86,7 @@ const TAG_OF: Record<string, keyof typeof TAGS> = {
   threads: 'Threads',
   files: 'Threads',
   runs: 'Runs',
+  'bulk-actions': 'Runs',
   confirmations: 'Runs',
   queue: 'Queue',
 };

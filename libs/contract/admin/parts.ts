@@ -12,6 +12,8 @@ export const ADMIN_LIMITS = {
   agentsAToken: 100,
   organizationsAPerson: 100,
   version: 999_999_999,
+  /** Runs of a bulk action. */
+  bulkRuns: 10_000,
   /** The largest limits of a token: requests per minute, and open streams. */
   tokenLimit: 1_000_000,
 } as const;

@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { queryInteger, dateTime, ulid } from '../scalars.ts';
 import { threadEventLogEntry } from '../log-entries.ts';
 import type { AdminOperation } from './operation.ts';
-import { ADMIN_LIMITS, count, flag, newName, nextCursor, emptyBody, nothing, ok, page, time } from './parts.ts';
+import { ADMIN_LIMITS, count, flag, newName, nextCursor, emptyBody, nothing, ok, page } from './parts.ts';
 import { managedRun, managedThread } from './records.ts';
+import { runFilter } from './run-filter.ts';
 import { managedFile, runTimeline, waitingRun } from './thread-records.ts';
 
 const threadParams = z.object({ threadId: ulid });
@@ -134,12 +135,7 @@ export const threadOperations = {
         description: '`live`: only Runs that have not ended. With `threadId` it is always `all`.',
       }),
       threadId: ulid.optional().meta({ description: 'Only Runs of this Thread, including those that have ended.' }),
-      organizationId: ulid.optional(),
-      agentId: ulid.optional(),
-      status: managedRun.shape.status.optional().meta({ description: 'Only Runs with this status.' }),
-      errorCode: newName.optional().meta({ description: 'Only Runs that failed with this code.' }),
-      userId: newName.optional().meta({ description: 'Only Runs of Threads of this user of the application.' }),
-      since: time.optional().meta({ description: 'Only Runs created at or after this time.' }),
+      ...runFilter,
     }),
     body: emptyBody,
     status: 200,
