@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { addCommand, addGroup, showExamples, type CommandSpec, type Group, type Runner } from './command-spec.ts';
 import { EXIT, EXIT_INTERRUPTED, EXIT_MEANINGS, type ExitName } from './exit-codes.ts';
 import { agents } from './groups/agents.ts';
+import { bulk } from './groups/bulk.ts';
 import { projections, verify } from './groups/checks.ts';
 import { chat } from './groups/chat.ts';
 import { confirmations } from './groups/confirmations.ts';
@@ -21,7 +22,7 @@ import type { Streams } from './session.ts';
 
 export const GROUPS: readonly Group[] = [
   ...[organizations, people, tokens, agents],
-  ...[threads, files, runs, confirmations, queue, projections],
+  ...[threads, files, runs, bulk, confirmations, queue, projections],
 ];
 export const SINGLE: readonly CommandSpec[] = [overview, chat, verify, doctor, audit, migrate];
 

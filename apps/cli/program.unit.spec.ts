@@ -87,7 +87,7 @@ test('a misspelt command is answered with the right one', async () => {
   expect((await parse(['token', 'lsit'])).err).toContain('Did you mean list?');
 });
 
-test('what cannot be undone has --yes, and only that', () => {
+test('a change that cannot be undone, or of many Runs, has --yes, and no other command', () => {
   const asking = all.filter(([, spec]) => 'asks' in spec).map(([path]) => path);
   expect(asking).toEqual([
     'org remove-member',
@@ -100,6 +100,7 @@ test('what cannot be undone has --yes, and only that', () => {
     'thread terminate',
     'thread delete',
     'run cancel',
+    'run retry',
     'confirmation answer',
     'queue pause',
   ]);

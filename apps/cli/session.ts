@@ -56,19 +56,37 @@ export class Session {
   /** Yields the lines of an operation. Ctrl+C ends it without an error and sets `interrupted`. A second Ctrl+C ends the process. */
   async *lines<N extends AdminOperationName>(name: N, input?: CallOf<N>): AsyncGenerator<AnswerOf<N>, void, undefined> {
     const client = await this.client();
+    const { signal, end } = this.listenForInterrupt();
+    try {
+      yield* client.lines(name, input, signal);
+    } catch (error) {
+      if (!this.interrupted) throw error;
+    } finally {
+      end();
+    }
+  }
+
+  /** Returns the result of the work; undefined if Ctrl+C ended it. */
+  async interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+    const { signal, end } = this.listenForInterrupt();
+    try {
+      return await work(signal);
+    } catch (error) {
+      if (!this.interrupted) throw error;
+      return undefined;
+    } finally {
+      end();
+    }
+  }
+
+  private listenForInterrupt(): { signal: AbortSignal; end: () => void } {
     const abort = new AbortController();
     const stop = (): void => {
       this.exitCode = EXIT_INTERRUPTED;
       abort.abort();
     };
     process.once('SIGINT', stop);
-    try {
-      yield* client.lines(name, input, abort.signal);
-    } catch (error) {
-      if (!this.interrupted) throw error;
-    } finally {
-      process.off('SIGINT', stop);
-    }
+    return { signal: abort.signal, end: () => process.off('SIGINT', stop) };
   }
 
   async *bytes(name: FileOperation, input: CallOf<FileOperation>): AsyncGenerator<Uint8Array, void, undefined> {

@@ -128,6 +128,38 @@ describeInBrowser('what operators do in the console', () => {
         ]);
       }));
 
+    test('retry and cancel all that match, after a question with their number', () =>
+      visit('narrow', async ({ page, open, look }) => {
+        const begin = (text: string, status: 'failed' | 'running') =>
+          Promise.all([1, 2, 3].map((i) => world.begin(`${text} ${i}`, status)));
+        const failed = await begin('/fail-retryable Where are they?', 'failed');
+        await world.admin('POST', `/threads/${failed[0]!.threadId}/archive`);
+        const code = 'provider_unavailable';
+        await open(`/runs?scope=all&errorCode=${code}&userId=tester`);
+        await button(page, 'Retry all failed Runs that match the filters').click();
+        const question = page.getByRole('dialog', { name: 'Retry 2 Runs?' });
+        await question.getByText('1 × The Thread is archived; unarchive it first.').waitFor();
+        await question.getByText(/^3 Runs of 1 Agent in 1 organization match the filters/).waitFor();
+        await look('bulk-question');
+        await button(question, 'Retry 2 Runs').click();
+        const retried = page.getByRole('group', { name: 'Retry of 3 Runs' });
+        await retried.getByText('2 retried.').waitFor();
+        await button(retried, 'Show the Runs that were not retried').click();
+        await rowOf(page, 'Unchanged Runs', new RegExp(failed[0]!.runId)).waitFor();
+        await look('bulk-done');
+        for (const { threadId, runId } of failed.slice(1))
+          expect((await getThread(world.caller, threadId)).body.run!.id).not.toBe(runId);
+
+        const running = await begin(ENDLESS, 'running');
+        await open('/runs?userId=tester&status=running');
+        await button(page, 'Cancel all Runs that match the filters').click();
+        await button(page.getByRole('dialog'), /^Cancel \d+ Runs$/).click();
+        for (const { runId } of running)
+          await eventually(async () => (await world.statusOf(runId)) === 'cancelled', { what: 'the Run is cancelled' });
+        await button(page, 'Cancel all Runs that match the filters').click();
+        await told(page, 'No Run matches');
+      }));
+
     test('find them by filters that stand in the address', () =>
       visit('wide', async ({ page, open }) => {
         const failed = await world.begin('/fail-retryable Where is it?', 'failed');

@@ -1,14 +1,13 @@
 import type { ManagedRun } from '#contract';
 import type { CommandSpec, Group } from '../command-spec.ts';
-import { agentId, optional, organizationId } from '../resolve.ts';
 import type { Paging } from '../session.ts';
 import { renderFields, type Column } from '../table.ts';
-import { parseSince } from '../when.ts';
+import { changeRuns, isBulk } from './bulk.ts';
 import { PAGING } from './paging.ts';
+import { ENDED, LIVE, readRunFilter, runFilterOptions, type RunFilterOptions } from './run-filter.ts';
 import { describeTimeline } from './run-timeline.ts';
 
-const LIVE: readonly ManagedRun['status'][] = ['queued', 'booting', 'running', 'waiting_input'];
-const STATUSES = [...LIVE, 'completed', 'failed', 'cancelled', 'expired'];
+const STATUSES = [...LIVE, 'completed', ...ENDED];
 
 export const runColumns: Column<ManagedRun>[] = [
   { head: 'id', value: ({ id }) => id },
@@ -64,36 +63,16 @@ function causeFieldsOf(cause: ManagedRun['cause']): [string, string | number][] 
   return fields.filter((field): field is [string, string | number] => field[1] !== null && field[1] !== undefined);
 }
 
-type ListOptions = Paging & {
-  thread?: string;
-  ended?: boolean;
-  org?: string;
-  agent?: string;
-  status?: ManagedRun['status'];
-  error?: string;
-  userId?: string;
-  since?: string;
-};
+type ListOptions = Paging & RunFilterOptions & { thread?: string; ended?: boolean };
 
 const list: CommandSpec<[], ListOptions> = {
   usage: 'list',
-  description: 'List live Runs, newest first. --ended, --thread and --user-id include ended Runs.',
+  description:
+    'List live Runs, newest first. --ended, --thread, --user-id, --error, --cause and a --status of ended Runs include ended Runs.',
   options: [
     { flags: '--thread <threadId>', description: 'all Runs of this Thread' },
     { flags: '--ended', description: 'include ended Runs' },
-    { flags: '--org <org>', description: 'only this organization’s' },
-    { flags: '--agent <agent>', description: 'only this Agent’s' },
-    { flags: '--status <status>', description: 'only this status; an ended one needs no --ended', choices: STATUSES },
-    { flags: '--error <code>', description: 'only Runs that failed with this code; needs no --ended' },
-    {
-      flags: '--user-id <id>',
-      description: 'only Runs of this user id of the application, including ended ones',
-    },
-    {
-      flags: '--since <when>',
-      description: 'only Runs created since a date, or a time ago: 7d, 12h',
-      parse: parseSince,
-    },
+    ...runFilterOptions({ flags: '--status <status>', description: 'only this status', choices: STATUSES }),
     ...PAGING,
   ],
   examples: [
@@ -103,21 +82,14 @@ const list: CommandSpec<[], ListOptions> = {
     ['run list --user-id customer-7'],
     ['run list --thread 01JD0000000000000000000000'],
   ],
-  async run(session, _, { thread, ended, org, agent, status, error, userId, since, ...paging }) {
-    const organization = await optional(organizationId, session, org);
+  async run(session, _, { thread, ended, ...options }) {
+    const { status, error, cause, userId } = options;
     const hasEnded = status !== undefined && !LIVE.includes(status);
-    const filter = {
-      scope: ended || hasEnded || (error ?? userId) !== undefined ? ('all' as const) : ('live' as const),
-      threadId: thread,
-      organizationId: organization,
-      agentId: agent === undefined ? undefined : await agentId(session, agent, organization),
-      status,
-      errorCode: error,
-      userId,
-      since,
-    };
-    await session.printPages(paging, runColumns, async (page) => {
-      const { runs, nextCursor } = await session.call('listRuns', { query: { ...page, ...filter } });
+    const isOfAll = ended || hasEnded || (error ?? cause ?? userId) !== undefined;
+    const filter = await readRunFilter(session, options);
+    const query = { ...filter, scope: isOfAll ? ('all' as const) : ('live' as const), threadId: thread };
+    await session.printPages(options, runColumns, async (page) => {
+      const { runs, nextCursor } = await session.call('listRuns', { query: { ...page, ...query } });
       return { rows: runs, next: nextCursor };
     });
   },
@@ -133,41 +105,48 @@ const show: CommandSpec<[string]> = {
   },
 };
 
-type Operation = 'cancelRun' | 'retryRun';
-
-const command = (
-  spec: Pick<CommandSpec<[string]>, 'usage' | 'description' | 'examples' | 'asks'>,
-  operation: Operation,
-): CommandSpec<[string]> => ({
-  ...spec,
-  async run(session, [runId]) {
-    const { run } = await session.call(operation, { params: { runId } });
+const cancel: CommandSpec<string[], RunFilterOptions> = {
+  usage: 'cancel [runId]',
+  description: 'Cancel a Run, or all live Runs that match filters, after a question with their number.',
+  options: runFilterOptions({ flags: '--status <status>', description: 'only this status', choices: LIVE }),
+  examples: [
+    ['run cancel 01JD0000000000000000000000'],
+    ['run cancel 01JD0000000000000000000000 --yes'],
+    ['run cancel --agent support-bot --since 1h'],
+  ],
+  asks: ([runId], options) => (isBulk(runId, options) ? null : `Cancel Run ${runId}?`),
+  async run(session, [runId], options) {
+    if (isBulk(runId, options)) return changeRuns(session, 'cancel', options);
+    const { run } = await session.call('cancelRun', { params: { runId: runId! } });
     await session.print(run, fieldsOf(run));
   },
-});
+};
+
+const retry: CommandSpec<string[], RunFilterOptions> = {
+  usage: 'retry [runId]',
+  description:
+    'Retry a failed, cancelled or expired Run as a new Run of its Thread. With filters: all failed Runs that match, after a question with their number.',
+  options: runFilterOptions({
+    flags: '--status <status>',
+    description: 'Runs with this status instead of failed ones',
+    choices: ENDED,
+  }),
+  examples: [
+    ['run retry 01JD0000000000000000000000'],
+    ['run retry --agent support-bot --error provider_unavailable --since 12h'],
+    ['run retry --cause "HTTP 401 from api.example"'],
+    ['run retry --user-id customer-7 --yes'],
+  ],
+  asks: () => null,
+  async run(session, [runId], options) {
+    if (isBulk(runId, options)) return changeRuns(session, 'retry', options);
+    const { run } = await session.call('retryRun', { params: { runId: runId! } });
+    await session.print(run, fieldsOf(run));
+  },
+};
 
 export const runs: Group = {
   name: 'run',
   description: 'Runs of all users.',
-  commands: [
-    list,
-    show,
-    command(
-      {
-        usage: 'cancel <runId>',
-        description: 'Cancel a Run at once.',
-        examples: [['run cancel 01JD0000000000000000000000'], ['run cancel 01JD0000000000000000000000 --yes']],
-        asks: ([runId]) => `Cancel Run ${runId}?`,
-      },
-      'cancelRun',
-    ),
-    command(
-      {
-        usage: 'retry <runId>',
-        description: 'Retry a failed, cancelled or expired Run as a new Run of its Thread.',
-        examples: [['run retry 01JD0000000000000000000000']],
-      },
-      'retryRun',
-    ),
-  ],
+  commands: [list, show, cancel, retry],
 };

@@ -17,6 +17,8 @@ import { RunTime } from '../components/run-time.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import type { RunStatusName } from '../components/status-table.ts';
 import { useUrlFilter } from '../components/url-filter.ts';
+import { BulkActions } from '../run/bulk-actions.tsx';
+import { BulkButtons } from '../run/bulk-buttons.tsx';
 import { RunFilters, RUN_FILTERS } from '../run/run-filters.tsx';
 
 /** More rows than a screen shows. A row takes some milliseconds to draw. */
@@ -29,19 +31,25 @@ const COLUMNS = ['Run', 'Status', 'Actions', 'Agent', 'Thread', 'Created', 'Wait
 export default function RunsPage() {
   const [filter, change] = useUrlFilter(RUN_FILTERS);
   const { scope, within, ...filters } = filter;
-  const query = {
-    ...{ limit: PAGE, scope: scope === 'all' ? ('all' as const) : ('live' as const) },
+  const isLive = scope !== 'all';
+  const chosen = {
     status: (filters.status || undefined) as RunStatusName | undefined,
     agentId: filters.agentId || undefined,
     organizationId: filters.organizationId || undefined,
     errorCode: filters.errorCode || undefined,
+    cause: filters.cause || undefined,
     userId: filters.userId || undefined,
   };
-  const runs = usePages('/runs', { query }, 'runs', { refetchInterval: 5_000, withinMinutes: Number(within) || 0 });
-  const none = scope === 'all' ? 'No Runs yet.' : 'No live Runs.';
+  const query = { ...chosen, limit: PAGE, scope: isLive ? ('live' as const) : ('all' as const) };
+  const withinMinutes = Number(within) || 0;
+  const runs = usePages('/runs', { query }, 'runs', { refetchInterval: 5_000, withinMinutes });
+  const none = isLive ? 'No live Runs.' : 'No Runs yet.';
   return (
     <>
-      <PageTitle title="Runs" />
+      <PageTitle title="Runs">
+        <BulkButtons filter={chosen} {...{ withinMinutes, isLive }} />
+      </PageTitle>
+      <BulkActions />
       <RunFilters {...{ filter, change }} />
       <QueryState
         query={runs.query}

@@ -6,7 +6,16 @@ import { AgentPicker, OrganizationPicker } from '../components/pickers.tsx';
 import { hasEnded, optionsOf, RUN_STATUS, type RunStatusName } from '../components/status-table.ts';
 import { WINDOWS } from '../components/windows.ts';
 
-export const RUN_FILTERS = ['scope', 'status', 'agentId', 'organizationId', 'errorCode', 'userId', 'within'] as const;
+export const RUN_FILTERS = [
+  'scope',
+  'status',
+  'agentId',
+  'organizationId',
+  'errorCode',
+  'cause',
+  'userId',
+  'within',
+] as const;
 export type RunFilter = Record<(typeof RUN_FILTERS)[number], string>;
 
 interface Props {
@@ -17,7 +26,7 @@ interface Props {
 export function RunFilters({ filter, change }: Props) {
   // The choice between the two lists is not a filter.
   const { scope: shown, ...filters } = filter;
-  const isOfEnded = filter.errorCode !== '' || hasEnded(filter.status as RunStatusName);
+  const isOfEnded = filter.errorCode !== '' || filter.cause !== '' || hasEnded(filter.status as RunStatusName);
   return (
     <FilterBar {...{ filter: filters, change }} label="Filter Runs">
       <SegmentedControl
@@ -26,7 +35,9 @@ export function RunFilters({ filter, change }: Props) {
         value={shown === 'all' ? 'all' : 'live'}
         // Filters for ended Runs would match no live Run.
         onChange={(scope) =>
-          change(scope === 'all' ? { scope } : { scope: '', ...(isOfEnded ? { status: '', errorCode: '' } : {}) })
+          change(
+            scope === 'all' ? { scope } : { scope: '', ...(isOfEnded ? { status: '', errorCode: '', cause: '' } : {}) },
+          )
         }
         data={[
           { value: 'live', label: 'Live' },
@@ -56,6 +67,12 @@ export function RunFilters({ filter, change }: Props) {
         placeholder="Exact code"
         value={filter.errorCode}
         onChange={(errorCode) => change(errorCode === '' ? { errorCode } : { errorCode, scope: 'all' })}
+      />
+      <FilterText
+        label="Cause"
+        placeholder="As the list shows it"
+        value={filter.cause}
+        onChange={(cause) => change(cause === '' ? { cause } : { cause, scope: 'all' })}
       />
       <FilterText
         label="User id"
