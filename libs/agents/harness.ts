@@ -142,6 +142,8 @@ export interface Tool {
   readonly idempotent: boolean;
   /** Whether it changes nothing. If so, it may run at the same time as others that only read. */
   readonly readOnly?: boolean;
+  /** Whether it deletes or overwrites something. People confirm such a call twice. */
+  readonly destructive?: boolean;
   /**
    * Runs it once. Returns `isError` for failures that the model can handle. If it throws, the model gets a failure without the
    * message. Throws any error within milliseconds of the signal's abort.

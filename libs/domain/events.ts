@@ -23,7 +23,7 @@ export type ThreadEvent =
   | Fact<'assistant.text_added', TextDelta>
   | Fact<'assistant.thinking_added', TextDelta>
   | Fact<'assistant.message_added', AssistantMessage>
-  | Fact<'tool.confirmation_requested', ToolCall & { requestId: string }>
+  | Fact<'tool.confirmation_requested', ToolCall & { requestId: string; destructive?: true }>
   | Fact<
       'tool.confirmation_decided',
       { requestId: string; toolCallId: string; decision: PermissionDecision; by: string }

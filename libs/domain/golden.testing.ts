@@ -132,6 +132,7 @@ const ADDITIONS: Command[][] = [
           data: { text: 'It is.', toolCalls: [], model: { name: 'small', fallback: 1 } },
         },
         { type: 'usage.recorded', data: { inputTokens: 20, outputTokens: 3, cachedInputTokens: 12 } },
+        { type: 'tool.confirmation_requested', data: { ...ASKED, requestId: 'Q1', destructive: true } },
         {
           type: 'tool.completed',
           data: { ...done, toolCallId: 'call 1', outcome: 'ok', durationMs: 7, fileIds: ['01F'.padEnd(26, '1')] },
@@ -188,6 +189,7 @@ const OPTIONAL_FIELDS = {
   'thread.created': ['externalRef'],
   'thread.status_entered': ['voidedStepId', 'retryAt'],
   'tool.completed': ['fileIds', 'cause'],
+  'tool.confirmation_requested': ['destructive'],
   'usage.recorded': ['cachedInputTokens'],
 } satisfies Partial<Record<ThreadEventType, string[]>>;
 

@@ -230,5 +230,6 @@ const ADDED: Record<(typeof ADDED_TO)[number], string> = {
   'run.queued': '0d770a918a0daa01',
   'run.requeued': '0f18ecc5d06f3a86',
   'tool.completed': 'cc407ce209dad38d',
+  'tool.confirmation_requested': '3e15b2bdeb3d97a0',
   'usage.recorded': '3b637102d951027c',
 };

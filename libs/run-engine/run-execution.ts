@@ -236,7 +236,10 @@ export class RunExecution {
 
   /** Requests confirmation of all calls together, and releases the Run, which uses no slot while it waits. */
   private async ask(calls: ToolCall[]): Promise<void> {
-    const asked = calls.map((call) => ({ ...publicCall(call), requestId: newId() }));
+    const asked = calls.map((call) => ({
+      ...{ ...publicCall(call), requestId: newId() },
+      ...(this.tools.get(call.toolName)?.destructive === true ? ({ destructive: true } as const) : {}),
+    }));
     this.remember(asked.map((data) => ({ type: 'tool.confirmation_requested', data })));
     const requests = asked.map(({ requestId, toolCallId }) => ({ requestId, toolCallId }));
     await this.store({ ...this.claim.fence, type: 'wait_for_decisions', requests });

@@ -226,6 +226,19 @@ describe('a tool call', () => {
   });
 });
 
+it('a request for permission says that its tool is destructive', async () => {
+  const tools = [
+    tool('drop', async () => ok('dropped'), { policy: 'ask', destructive: true }),
+    tool('send', async () => ok('sent'), { policy: 'ask' }),
+  ];
+  const { threadId } = await execute(useTools(['drop', 'send']), tools);
+  const requests = (await world.stream(threadId)).filter(({ type }) => type === 'tool.confirmation_requested');
+  expect(requests.map(({ data }) => [data, 'destructive' in data])).toMatchObject([
+    [{ toolName: 'drop', destructive: true }, true],
+    [{ toolName: 'send' }, false],
+  ]);
+});
+
 describe('invalid tool input', () => {
   const schema = { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] };
   const pays = (ran: jest.Mock) => tool('pay', async () => ok(String(ran())), { inputSchema: schema, policy: 'ask' });

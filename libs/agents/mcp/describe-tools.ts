@@ -48,7 +48,7 @@ export async function describeTools(
       leftOut.push(`The input schema of ${name} is larger than ${MAX_SCHEMA_BYTES} bytes.`);
       continue;
     }
-    const { readOnlyHint = false, idempotentHint = false } = annotations;
+    const { readOnlyHint = false, idempotentHint = false, destructiveHint = false } = annotations;
     taken.add(name);
     tools.push({
       serverName,
@@ -60,6 +60,8 @@ export async function describeTools(
       // Trusts the hint, because the owner chose the server and can override it in the manifest.
       policy: readOnlyHint ? 'allow' : 'ask',
       readOnly: readOnlyHint,
+      // Only if the server says so. The default of MCP would make nearly every tool destructive.
+      destructive: destructiveHint && !readOnlyHint,
       idempotent: readOnlyHint || idempotentHint || idempotentTests.some((fits) => fits(serverName)),
     });
   }

@@ -27,6 +27,14 @@ describe('the tools that a server lists', () => {
     expect((await describeTools(server, [listed('a.b', more)])).tools[0]?.title).toBe(title);
   });
 
+  it.each([
+    [{ destructiveHint: true }, true],
+    [{ destructiveHint: true, readOnlyHint: true }, false],
+    [{}, false],
+  ])('are destructive only if the server says so: %j', async (annotations, destructive) => {
+    expect((await describeTools(server, [listed('a', { annotations })])).tools[0]?.destructive).toBe(destructive);
+  });
+
   it('have titles that can be stored', async () => {
     const { tools } = await describeTools(server, [listed('a', { title: `\0${'x'.repeat(253)}😀` })]);
     expect(tools[0]?.title).toBe(`${'x'.repeat(253)}\uFFFD`);

@@ -9,7 +9,7 @@ export interface ListedTool {
   name: string;
   title?: string;
   description?: string;
-  annotations?: { title?: string; readOnlyHint?: boolean; idempotentHint?: boolean };
+  annotations?: { title?: string; readOnlyHint?: boolean; idempotentHint?: boolean; destructiveHint?: boolean };
   inputSchema: InputSchema;
 }
 
@@ -32,11 +32,17 @@ export function readTool(given: unknown, index: number): ListedTool | string {
   };
 }
 
-function readAnnotations({ title, readOnlyHint, idempotentHint }: JsonMap): NonNullable<ListedTool['annotations']> {
+function readAnnotations({
+  title,
+  readOnlyHint,
+  idempotentHint,
+  destructiveHint,
+}: JsonMap): NonNullable<ListedTool['annotations']> {
   return {
     ...(typeof title === 'string' && { title }),
     ...(typeof readOnlyHint === 'boolean' && { readOnlyHint }),
     ...(typeof idempotentHint === 'boolean' && { idempotentHint }),
+    ...(typeof destructiveHint === 'boolean' && { destructiveHint }),
   };
 }
 

@@ -14,16 +14,7 @@ const BAD_TOOLS = [
   null,
 ];
 /** Fields that Spool does not need. Removing them, or setting them to null or a wrong type, changes nothing. */
-const UNUSED = [
-  '_meta',
-  'icons',
-  'outputSchema',
-  'execution',
-  'destructiveHint',
-  'openWorldHint',
-  'size',
-  'lastModified',
-];
+const UNUSED = ['_meta', 'icons', 'outputSchema', 'execution', 'openWorldHint', 'size', 'lastModified'];
 const KEYWORDS = ['required', 'properties', 'items', 'format', '$ref', 'anyOf', 'additionalProperties'];
 
 /** Changes messages and bytes as sloppy servers do, without changing their meaning. Takes random numbers below 1. */
