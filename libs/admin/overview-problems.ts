@@ -28,13 +28,13 @@ const BACKLOG_MS = [10_000, 60_000] as const;
 const SEVERITIES = ['critical', 'warning', 'info'] as const satisfies Problem['severity'][];
 
 type Finding = Pick<Problem, 'severity' | 'message'> &
-  Partial<Pick<Problem, 'count' | 'since' | 'runs' | 'agentId' | 'errorCode'>>;
+  Partial<Pick<Problem, 'id' | 'count' | 'since' | 'runs' | 'agentId' | 'errorCode' | 'cause'>>;
 
 /** Returns the problems by severity, then causes before their effects. */
 export function problemsOf(all: Found): Problem[] {
   const problems = (Object.keys(CHECKS) as Problem['kind'][]).flatMap((kind): Problem[] => {
     const findings = [CHECKS[kind](all) ?? []].flat();
-    return findings.map((finding) => ({ kind, count: null, since: null, runs: [], ...finding }));
+    return findings.map((finding) => ({ kind, id: kind, count: null, since: null, runs: [], ...finding }));
   });
   return SEVERITIES.flatMap((severity) => problems.filter((problem) => problem.severity === severity));
 }
@@ -121,7 +121,9 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Finding | Finding[] | null
         const what = `${countRuns(row.count, 'waits', 'wait')} for a model provider: ${whyOf(row)}.`;
         const how =
           'Waiting Runs continue when it answers. Until then, one calls it every 3 s, or later if it asks for that. Check its status.';
-        return { severity: 'warning', count: row.count, since: row.since, runs: row.runs, message: `${what} ${how}` };
+        const { count, since, runs } = row;
+        const id = `provider_failing ${whyOf(row)}`;
+        return { id, severity: 'warning', count, since, runs, cause: causeOf(row), message: `${what} ${how}` };
       }),
 
   failed_runs: ({ found }) => {
@@ -130,10 +132,12 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Finding | Finding[] | null
     const rest = groups.slice(shown.length);
     const findings = shown.map((group) => ({
       ...failedFinding(group, ` of ${group.agentName} failed: ${whyOf(group)}.`),
-      ...{ agentId: group.agentId, errorCode: group.code },
+      ...{ id: `failed_runs ${group.agentId} ${whyOf(group)}` },
+      ...{ agentId: group.agentId, errorCode: group.code, cause: causeOf(group) },
     }));
     if (rest.length === 0) return findings;
-    return [...findings, failedFinding(joined(rest), ` of ${rest.length} other Agents or causes failed.`)];
+    const others = failedFinding(joined(rest), ` of ${rest.length} other Agents or causes failed.`);
+    return [...findings, { ...others, id: 'failed_runs of others' }];
   },
 
   waiting_runs: (all) => {
@@ -176,6 +180,8 @@ function joined(rows: readonly FailedRuns[]): FailedRuns {
 /** Returns the code of the error with its cause. Errors with different codes can have one cause, such as `HTTP 429`. */
 const whyOf = ({ code, cause }: FailedRuns): string =>
   cause === null || cause.source === 'run' ? (code ?? 'unknown') : `${code}, ${summarizeCause(cause)}`;
+
+const causeOf = ({ cause }: FailedRuns): string | null => cause && summarizeCause(cause);
 
 /** @param what the part of the message that follows "14 Runs" */
 function failedFinding({ count, since, runs }: FailedRuns, what: string): Finding {

@@ -29,6 +29,9 @@ const THREADS = sql('threads.sql');
 const SEARCHED_THREADS = sql('search-threads.sql');
 const RUNS = sql('runs.sql');
 const RUN_CAUSES = sql('run-causes.sql');
+const ERROR_CODES = sql('error-codes.sql');
+const RECENT_USERS = sql('recent-users.sql');
+const RECENT_REFERENCES = sql('recent-references.sql');
 const AUDIT = sql('audit.sql');
 
 /** A stored organization. Omits the limits in force, because they also depend on settings. */
@@ -84,6 +87,9 @@ export interface RunsWanted extends PageWanted {
   cause?: Filter;
   since?: Filter;
   userId?: Filter;
+  externalRef?: Filter;
+  endedSince?: Filter;
+  mayBeRetried?: boolean | undefined;
 }
 
 export interface AuditWanted extends PageWanted {
@@ -92,6 +98,7 @@ export interface AuditWanted extends PageWanted {
   targetId?: Filter;
   organizationId?: Filter;
   since?: Filter;
+  sessions?: boolean | undefined;
 }
 
 /** Reads pages of records for operators, on a pool or in a transaction. Newest first. Throws DatabaseUnavailable. */
@@ -144,17 +151,35 @@ export class AdminReader {
   }
 
   async runs({ id, threadId, live, organizationId, agentId, status, ...wanted }: RunsWanted): Promise<ManagedRun[]> {
-    const { errorCode, cause, since, userId, cursor, limit = 1 } = wanted;
+    const { errorCode, cause, since, userId, externalRef, endedSince, mayBeRetried, cursor, limit = 1 } = wanted;
     const created = [since, since === undefined ? null : firstRunIdSince(since)];
     const causes = cause === undefined ? null : await this.causesOf(cause);
     if (causes?.length === 0) return [];
     const whose = [id, threadId, organizationId, agentId, status, cursor, live, errorCode];
-    const values = [...whose, ...created, limit, userId, causes];
+    const values = [...whose, ...created, limit, userId, causes, externalRef, endedSince, mayBeRetried];
     return (await this.read<RunRow>(RUNS, values)).map(toRun);
   }
 
-  audit({ actorId, action, targetId, organizationId, since, cursor, limit = 1 }: AuditWanted) {
-    return this.read<AuditEntry>(AUDIT, [actorId, action, targetId, organizationId, since, cursor, limit]);
+  audit({ actorId, action, targetId, organizationId, since, sessions, cursor, limit = 1 }: AuditWanted) {
+    return this.read<AuditEntry>(AUDIT, [actorId, action, targetId, organizationId, since, cursor, limit, sessions]);
+  }
+
+  /** Returns at most `limit` values of a filter for a text that is typed. */
+  async suggestions(of: 'errorCode' | 'cause' | 'userId' | 'externalRef', text: string, limit: number) {
+    if (of === 'userId' || of === 'externalRef') {
+      const statement = of === 'userId' ? RECENT_USERS : RECENT_REFERENCES;
+      const rows = await this.read<{ value: string }>(statement, [text, limit]);
+      return rows.map(({ value }) => value);
+    }
+    const all =
+      of === 'cause'
+        ? (await this.read<{ cause: FailureCause }>(RUN_CAUSES, [])).map(({ cause }) => summarizeCause(cause))
+        : (await this.read<{ value: string }>(ERROR_CODES, [])).map(({ value }) => value);
+    const wanted = text.toLowerCase();
+    return [...new Set(all)]
+      .filter((value) => value.toLowerCase().includes(wanted))
+      .sort()
+      .slice(0, limit);
   }
 
   /** Returns the stored causes with this summary, as JSON. */

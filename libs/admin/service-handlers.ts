@@ -49,9 +49,10 @@ export function serviceHandlers(
  */
 async function resumeQueue(parts: ServiceHandlerParts, actor: Actor): Promise<void> {
   const { pool, config, controls, queue } = parts;
-  const { pausedBy = [] } = await readQueue(parts);
+  const { pausedAt, pausedBy = [] } = await readQueue(parts);
   const isByTool = pausedBy.includes('bullmq');
-  const details = isByTool ? { pausedBy } : {};
+  // The overview leaves the pause out of the start latency.
+  const details = { ...(pausedAt === null ? {} : { pausedAt }), ...(isByTool ? { pausedBy } : {}) };
   await audited(pool, actor, async (client, note) => {
     const isResumed = await controls.resumeQueue(client);
     if (isResumed || isByTool) note({ action: 'queue.resumed', targetId: config.QUEUE_NAME, details });

@@ -20,6 +20,7 @@ export interface ThreadHandlerParts {
 }
 
 const SHOWN_RUNS = 20;
+const MAX_SUGGESTIONS = 20;
 /** Limits of one read. */
 const EXPORT_PAGE = { maxEvents: 50, maxBytes: 512 * 1024 };
 
@@ -74,7 +75,9 @@ export function threadHandlers(
   };
 }
 
-export function runHandlers(parts: ThreadHandlerParts): SomeHandlers<'listRuns' | 'getRun' | 'cancelRun' | 'retryRun'> {
+export function runHandlers(
+  parts: ThreadHandlerParts,
+): SomeHandlers<'listRuns' | 'suggestFilterValues' | 'getRun' | 'cancelRun' | 'retryRun'> {
   const reader = new AdminReader(parts.pool);
   return {
     listRuns: async ({ query: { limit, scope, ...wanted } }) => {
@@ -83,6 +86,10 @@ export function runHandlers(parts: ThreadHandlerParts): SomeHandlers<'listRuns' 
       const { page, nextCursor } = pageOf(await reader.runs({ ...wanted, live, limit: limit + 1 }), limit);
       return { runs: page, nextCursor };
     },
+
+    suggestFilterValues: async ({ query: { of, text = '' } }) => ({
+      values: await reader.suggestions(of, text, MAX_SUGGESTIONS),
+    }),
 
     getRun: async ({ params: { runId } }) => ({ run: await findRun(reader, runId) }),
 

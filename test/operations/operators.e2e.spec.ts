@@ -227,7 +227,7 @@ describe('operators', () => {
     const commands = [
       ['org', 'remove-member', 'Acme', 'Ann'],
       ['token', 'revoke', 'ann'],
-      ['token', 'rotate', 'ann'],
+      ['token', 'rotate', 'ann', '--now'],
       ['agent', 'unpublish', echo.id],
       ['agent', 'rollback', echo.id],
       ['agent', 'delete', echo.id],

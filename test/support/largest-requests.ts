@@ -334,6 +334,7 @@ function threadActs(on: LargestWorld) {
     terminateThread: [onNewThread((thread) => to('terminateThread', thread)()(0))],
     deleteThread: [onNewThread((thread) => to('deleteThread', thread)()(0))],
     listRuns: [to('listRuns')(`${PAGE}&scope=all`)],
+    suggestFilterValues: [to('suggestFilterValues')('?of=userId'), to('suggestFilterValues')('?of=cause')],
     getRun: [to('getRun')()],
     cancelRun: [onNewThread((thread) => to('cancelRun', thread)()(0))],
     retryRun: [

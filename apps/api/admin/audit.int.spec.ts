@@ -197,7 +197,9 @@ describe('each change has one audit entry, and a call without effect has none', 
     const queue = (await admin.do('getQueue')).queue.name;
     expect((await audited('pauseQueue', {})).entries).toEqual([['queue.paused', queue, {}]]);
     expect((await audited('pauseQueue', {})).entries).toEqual([]);
-    expect((await audited('resumeQueue', {})).entries).toEqual([['queue.resumed', queue, {}]]);
+    expect((await audited('resumeQueue', {})).entries).toEqual([
+      ['queue.resumed', queue, { pausedAt: expect.any(String) as string }],
+    ]);
     expect((await audited('resumeQueue', {})).entries).toEqual([]);
     const rebuilt = await audited('rebuildProjections', { body: {} });
     expect(rebuilt.entries).toEqual([['projections.rebuilt', null, { from: null }]]);

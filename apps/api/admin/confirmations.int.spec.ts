@@ -62,7 +62,7 @@ test('lists waiting Runs with their requests, newest first, by Thread, Agent and
   expect(waiting[1]!.requests).toEqual(
     first.requestIds.map((requestId, i) => ({
       ...{ requestId, toolCallId: expect.any(String) as string, toolName: 'send_note', title: 'Send a note' },
-      toolInput: { i },
+      ...{ toolInput: { i }, destructive: false },
     })),
   );
   const ids = async (query: Given<'listConfirmations'>['query']) =>

@@ -238,6 +238,10 @@ export const CASES: Record<AdminOperationName, Case> = {
       [{ body: { decision: 'allow_always' } }, 'body.decision: '],
     ],
   },
+  suggestFilterValues: {
+    given: () => ({ query: { of: 'cause' } }),
+    wrong: () => [[{ query: { of: 'x' } }, 'query.of: ']],
+  },
   getRunTimeline: {},
   planBulkAction: {
     given: () => ({ body: { action: 'retry' } }),

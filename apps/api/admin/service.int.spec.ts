@@ -63,7 +63,7 @@ test('the queue shows the pause of a BullMQ tool without a worker, and resume en
   expect(await shown.isPaused()).toBe(false);
   const { entries } = await admin.do('listAudit', { query: { limit: 2 } });
   expect(entries.map(({ action, details }) => [action, details])).toEqual([
-    ['queue.resumed', { pausedBy: ['bullmq', 'spool'] }],
+    ['queue.resumed', { pausedAt: expect.any(String) as string, pausedBy: ['bullmq', 'spool'] }],
     ['queue.paused', {}],
   ]);
 

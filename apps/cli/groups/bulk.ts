@@ -177,7 +177,7 @@ export const bulk: Group = {
   commands: [list, show, runsOf, watch, stop],
 };
 
-const FILTERS = ['org', 'agent', 'status', 'error', 'cause', 'userId', 'since'] as const;
+const FILTERS = ['org', 'agent', 'status', 'error', 'cause', 'userId', 'externalRef', 'since'] as const;
 
 /** Returns whether filters are given instead of the id of a Run. Throws CommandError if both or neither are. */
 export function isBulk(runId: string | undefined, options: RunFilterOptions): boolean {

@@ -48,23 +48,26 @@ type AuditOptions = Paging & {
   target?: string;
   org?: string;
   since?: string;
+  sessions?: true;
 } & Options;
 
 export const audit: CommandSpec<[], AuditOptions> = {
   usage: 'audit',
-  description: 'List the changes that operators made, newest first.',
+  description: 'List the changes that operators made, newest first, without sign-ins.',
   options: [
     { flags: '--actor <id>', description: 'only by this operator: the id of a token, or user@host with --local' },
     { flags: '--action <action>', description: 'only this action or prefix: token.revoked, token' },
     { flags: '--target <id>', description: 'only changes of this organization, person, token, Agent, Thread or Run' },
     { flags: '--org <org>', description: 'only in this organization' },
     { flags: '--since <when>', description: 'a date, or a time ago: 7d, 12h', parse: parseSince },
+    { flags: '--sessions', description: 'include sign-ins and sign-outs of the console' },
     ...PAGING,
   ],
   examples: [['audit'], ['audit --since 7d --action token'], ['audit --target 01JD0000000000000000000000 --json']],
-  async run(session, _, { actor, action, target, org, since, ...paging }) {
+  async run(session, _, { actor, action, target, org, since, sessions, ...paging }) {
     const organization = await optional(organizationId, session, org);
-    const filter = { actorId: actor, action, targetId: target, organizationId: organization, since };
+    const hidden = sessions || action?.startsWith('session') ? {} : { sessions: 'false' as const };
+    const filter = { actorId: actor, action, targetId: target, organizationId: organization, since, ...hidden };
     await session.printPages(paging, auditColumns, async (page) => {
       const { entries, nextCursor } = await session.call('listAudit', { query: { ...page, ...filter } });
       return { rows: entries, next: nextCursor };

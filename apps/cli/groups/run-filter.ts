@@ -13,6 +13,7 @@ export type RunFilterOptions = Options & {
   error?: string;
   cause?: string;
   userId?: string;
+  externalRef?: string;
   since?: string;
 };
 
@@ -30,6 +31,7 @@ export const runFilterOptions = (status: OptionSpec): readonly OptionSpec[] => [
     description: 'only Runs with this cause, as the list shows it: "HTTP 503 from api.example"',
   },
   { flags: '--user-id <id>', description: 'only Runs of this user id of the application' },
+  { flags: '--external-ref <ref>', description: 'only Runs of Threads with this reference' },
   {
     flags: '--since <when>',
     description: 'only Runs created since a date, or a time ago: 7d, 12h',
@@ -39,7 +41,7 @@ export const runFilterOptions = (status: OptionSpec): readonly OptionSpec[] => [
 
 /** Returns the filters with ids instead of names. Throws CommandError. */
 export async function readRunFilter(session: Session, options: RunFilterOptions) {
-  const { org, agent, status, error, cause, userId, since } = options;
+  const { org, agent, status, error, cause, userId, externalRef, since } = options;
   const organization = await optional(organizationId, session, org);
   return {
     organizationId: organization,
@@ -48,6 +50,7 @@ export async function readRunFilter(session: Session, options: RunFilterOptions)
     errorCode: error,
     cause,
     userId,
+    externalRef,
     since,
   };
 }

@@ -68,7 +68,7 @@ type ListOptions = Paging & RunFilterOptions & { thread?: string; ended?: boolea
 const list: CommandSpec<[], ListOptions> = {
   usage: 'list',
   description:
-    'List live Runs, newest first. --ended, --thread, --user-id, --error, --cause and a --status of ended Runs include ended Runs.',
+    'List live Runs, newest first. --ended, --thread, --user-id, --external-ref, --error, --cause and a --status of ended Runs include ended Runs.',
   options: [
     { flags: '--thread <threadId>', description: 'all Runs of this Thread' },
     { flags: '--ended', description: 'include ended Runs' },
@@ -83,9 +83,9 @@ const list: CommandSpec<[], ListOptions> = {
     ['run list --thread 01JD0000000000000000000000'],
   ],
   async run(session, _, { thread, ended, ...options }) {
-    const { status, error, cause, userId } = options;
+    const { status, error, cause, userId, externalRef } = options;
     const hasEnded = status !== undefined && !LIVE.includes(status);
-    const isOfAll = ended || hasEnded || (error ?? cause ?? userId) !== undefined;
+    const isOfAll = ended || hasEnded || (error ?? cause ?? userId ?? externalRef) !== undefined;
     const filter = await readRunFilter(session, options);
     const query = { ...filter, scope: isOfAll ? ('all' as const) : ('live' as const), threadId: thread };
     await session.printPages(options, runColumns, async (page) => {

@@ -193,25 +193,30 @@ const revoke: CommandSpec<[string]> = {
   },
 };
 
-const rotate: CommandSpec<[string], Options & { grace?: number }> = {
+const HOUR_S = 3_600;
+
+const rotate: CommandSpec<[string], Options & { grace?: number; now?: true }> = {
   usage: 'rotate <token>',
   description:
-    'Replace the secret of a token and print the new one. Without --grace, the old one stops working at once.',
+    'Replace the secret of a token and print the new one. The old one works for another hour; with --now, it stops working at once.',
   options: [
     {
       flags: '--grace <duration>',
-      description: 'how long the old secret keeps working, at most 30d',
+      description: 'how long the old secret keeps working, at most 30d; default 1h',
       parse: parseDuration,
     },
+    { flags: '--now', description: 'the old secret stops working at once' },
   ],
   examples: [
-    ['token rotate ci --grace 24h', 'leaves time to deploy the new secret'],
-    ['token rotate ci --yes', 'if the old secret leaked'],
+    ['token rotate ci', 'leaves an hour to deploy the new secret'],
+    ['token rotate ci --grace 7d'],
+    ['token rotate ci --now --yes', 'if the old secret leaked'],
   ],
-  asks: ([given], { grace = 0 }) => (grace > 0 ? null : `Reject the current secret of ${given} at once?`),
-  async run(session, [given], { grace = 0 }) {
+  asks: ([given], { now }) => (now ? `Reject the current secret of ${given} at once?` : null),
+  async run(session, [given], { grace = HOUR_S, now }) {
+    if (now && grace !== HOUR_S) throw new CommandError('usage', 'Give either --now or --grace.');
     const params = { tokenId: await tokenId(session, given) };
-    await printSecret(session, await session.call('rotateToken', { params, body: { graceSeconds: grace } }));
+    await printSecret(session, await session.call('rotateToken', { params, body: { graceSeconds: now ? 0 : grace } }));
   },
 };
 

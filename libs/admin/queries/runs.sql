@@ -1,5 +1,6 @@
 -- A page of Runs, newest first, live ones with their work item. Filters: id ($1), Thread ($2), live ($7), organization ($3),
--- agent ($4), status ($5), error code ($8), created since ($9), which implies ids from $10, user ($12), causes ($13). Cursor: $6.
+-- agent ($4), status ($5), error code ($8), created since ($9), which implies ids from $10, user ($12), causes ($13),
+-- reference ($14), ended since ($15), may be retried ($16). Cursor: $6.
 --
 -- Uses `any (array (…))` instead of a join or `in`: the planner removes absent filters, and turns the others into index keys.
 -- Within an `or`, `in (select …)` would filter each row of a full scan.
@@ -11,9 +12,7 @@ select r.run_id as id,
        r.completed_at as "completedAt",
        r.updated_at   as "updatedAt",
        r.error, r.cause,
-       -- Same rule as retry_run of the domain, for operators.
-       r.run_id = t.last_run_id and not t.archived and t.status <> 'TERMINATED'
-         and r.status in ('failed', 'cancelled', 'expired') as "mayBeRetried",
+       retry.may_be as "mayBeRetried",
        t.organization_id as "organizationId",
        (select o.name from organizations o where o.id = t.organization_id) as "organizationName",
        t.agent_id     as "agentId",
@@ -26,6 +25,11 @@ select r.run_id as id,
 from run_summaries r
 join thread_summaries t on t.thread_id = r.thread_id
 left join run_work w on w.run_id = r.run_id
+-- Same rule as retry_run of the domain, for operators.
+cross join lateral (
+  select r.run_id = t.last_run_id and not t.archived and t.status <> 'TERMINATED'
+           and r.status in ('failed', 'cancelled', 'expired') as may_be
+) as retry
 where ($1::text is null or r.run_id = $1)
   and ($2::text is null or r.thread_id = $2)
   and ($7::boolean is not true or r.run_id = any (array(
@@ -53,5 +57,10 @@ where ($1::text is null or r.run_id = $1)
         -- The index of users begins with the agent.
         select u.thread_id from thread_summaries u
         where u.user_id = $12 and u.agent_id = any (array(select a.id from agents a)))))
+  and ($14::text is null or r.thread_id = any (array(
+        select e.thread_id from thread_summaries e
+        where coalesce(e.external_ref, e.client_external_ref) = $14 and e.agent_id = any (array(select a.id from agents a)))))
+  and ($15::timestamptz is null or r.completed_at >= $15)
+  and ($16::boolean is null or retry.may_be = $16)
 order by r.run_id desc
 limit $11

@@ -15,6 +15,7 @@ select t.thread_id as id,
        coalesce(t.external_ref, t.client_external_ref) as "externalRef",
        t.kind, t.status, t.archived, t.title,
        t.last_run_id            as "lastRunId",
+       (select r.status from run_summaries r where r.run_id = t.last_run_id) as "lastRunStatus",
        t.created_at             as "createdAt",
        t.updated_at             as "updatedAt"
 from thread_summaries t

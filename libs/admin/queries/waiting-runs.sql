@@ -11,6 +11,7 @@ from (
            w.since,
            w.due_at          as "expiresAt",
            t.title           as "threadTitle",
+           t.user_id         as "userId",
            (select o.name from organizations o where o.id = w.organization_id) as "organizationName",
            (select a.name from agents a where a.id = w.agent_id) as "agentName",
            asked.requests
@@ -23,7 +24,8 @@ from (
                'toolCallId', event.data -> 'toolCallId',
                'toolName', event.data -> 'toolName',
                'title', event.data -> 'title',
-               'toolInput', event.data -> 'toolInput'
+               'toolInput', event.data -> 'toolInput',
+               'destructive', coalesce(event.data -> 'destructive', 'false')
              ) order by open.place), '[]') as requests
       from jsonb_array_elements(s.state -> 'runs') run
       cross join lateral (

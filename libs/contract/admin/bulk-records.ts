@@ -14,7 +14,9 @@ const appliedFilter = z.strictObject({
   errorCode: z.string().optional(),
   cause: z.string().optional(),
   userId: z.string().optional(),
+  externalRef: z.string().optional(),
   since: dateTime.optional(),
+  endedSince: dateTime.optional(),
 });
 
 export const bulkAction = z

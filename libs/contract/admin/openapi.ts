@@ -87,6 +87,7 @@ const TAG_OF: Record<string, keyof typeof TAGS> = {
   files: 'Threads',
   runs: 'Runs',
   'bulk-actions': 'Runs',
+  'filter-values': 'Runs',
   confirmations: 'Runs',
   queue: 'Queue',
 };

@@ -31,6 +31,10 @@ export const problem = z
       'failed_runs',
       'waiting_runs',
     ]),
+    id: z
+      .string()
+      .optional()
+      .meta({ description: 'Stays the same while the problem lasts; earlier releases omit it.' }),
     severity: z.enum(['critical', 'warning', 'info']),
     message: z.string().meta({ description: 'The problem and what to do about it.' }),
     count: count.nullable().meta({ description: 'The number of affected items, or null.' }),
@@ -44,6 +48,9 @@ export const problem = z
       .nullable()
       .optional()
       .meta({ description: 'The code of their error; otherwise null or absent.' }),
+    cause: z.string().nullable().optional().meta({
+      description: 'The summary of their cause, for the filter `cause` of listRuns; null or absent if it is not known.',
+    }),
     runs: z
       .array(
         managedRun.pick({ id: true, threadId: true, agentName: true, status: true, error: true, mayBeRetried: true }),
@@ -78,7 +85,7 @@ export const overview = z
       )
       .meta({
         description:
-          'The window in 60 equal intervals, oldest first. Start latencies count in the interval in which the Run was created.',
+          'The window in 60 equal intervals, oldest first. Start latencies count in the interval in which the Run was created, without Runs that waited while the queue was paused.',
       }),
     startLatency: z
       .strictObject({
@@ -87,7 +94,10 @@ export const overview = z
         p95Ms: milliseconds.nullable(),
         p99Ms: milliseconds.nullable(),
       })
-      .meta({ description: 'Time from the creation of a Run to its first start, for Runs created within the window.' }),
+      .meta({
+        description:
+          'Time from the creation of a Run to its first start, for Runs created within the window, without those that waited while an operator had paused the queue.',
+      }),
     failures: z
       .array(z.strictObject({ code: z.string(), count, lastAt: dateTime, lastRunId: answeredUlid }))
       .meta({ description: 'Runs that failed within the window, by error code, most frequent first.' }),

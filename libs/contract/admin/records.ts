@@ -177,6 +177,17 @@ export const appliedManifest = z
   .meta({ description: 'The result for one manifest, or the expected result of a dry run.' })
   .register(adminComponents, { id: 'AppliedManifest' });
 
+const runStatus = z.enum([
+  'queued',
+  'booting',
+  'running',
+  'waiting_input',
+  'completed',
+  'failed',
+  'cancelled',
+  'expired',
+]);
+
 export const managedThread = z
   .strictObject({
     id: answeredUlid,
@@ -198,6 +209,9 @@ export const managedThread = z
     archived: z.boolean(),
     title: z.string().nullable(),
     lastRunId: answeredUlid.nullable(),
+    lastRunStatus: runStatus.nullable().optional().meta({
+      description: 'The status of that Run; null without one. Earlier releases omit it.',
+    }),
     createdAt: dateTime,
     updatedAt: dateTime,
   })
@@ -253,7 +267,7 @@ export const managedRun = z
     agentId: answeredUlid,
     agentName,
     userId: z.string().optional().meta({ description: 'The user of the application; earlier releases omit it.' }),
-    status: z.enum(['queued', 'booting', 'running', 'waiting_input', 'completed', 'failed', 'cancelled', 'expired']),
+    status: runStatus,
     trigger: z.enum(['user_prompt', 'retry', 'resume', 'system']),
     createdAt: dateTime,
     startedAt: dateTime.nullable(),

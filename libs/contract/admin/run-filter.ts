@@ -13,5 +13,7 @@ export const runFilter = {
       'Only Runs whose last failed attempt has this cause: the `summary` of its `cause`, such as `HTTP 503 from api.example`.',
   }),
   userId: newName.optional().meta({ description: 'Only Runs of Threads of this user of the application.' }),
+  externalRef: newName.optional().meta({ description: 'Only Runs of Threads with this reference.' }),
   since: time.optional().meta({ description: 'Only Runs created at or after this time.' }),
+  endedSince: time.optional().meta({ description: 'Only Runs that ended at or after this time.' }),
 };

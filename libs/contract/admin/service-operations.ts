@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count, newName, nextCursor, emptyBody, nothing, page, time } from './parts.ts';
+import { flag, count, newName, nextCursor, emptyBody, nothing, page, time } from './parts.ts';
 import { queryInteger, ulid } from '../scalars.ts';
 import { overview } from './overview-records.ts';
 import type { AdminOperation } from './operation.ts';
@@ -172,6 +172,7 @@ export const serviceOperations = {
       targetId: newName.optional().meta({ description: 'Only changes to this target.' }),
       organizationId: ulid.optional(),
       since: time.optional().meta({ description: 'Only entries at or after this time.' }),
+      sessions: flag.meta({ description: '`false`: without sign-ins and sign-outs of the console (`session.…`).' }),
     }),
     body: emptyBody,
     status: 200,

@@ -136,10 +136,28 @@ export const threadOperations = {
       }),
       threadId: ulid.optional().meta({ description: 'Only Runs of this Thread, including those that have ended.' }),
       ...runFilter,
+      mayBeRetried: flag.meta({ description: '`true`: only Runs that retryRun accepts. `false`: only others.' }),
     }),
     body: emptyBody,
     status: 200,
     answer: z.strictObject({ runs: z.array(managedRun), nextCursor }),
+    form: 'json',
+  },
+  suggestFilterValues: {
+    method: 'GET',
+    path: '/filter-values',
+    summary: 'Suggest values for a filter of Runs or Threads',
+    description:
+      'At most 20 values. Error codes and causes contain the text. User ids and references begin with it, in upper or lower case; ' +
+      'those of the newest 100,000 Threads are found, the last used first.',
+    params: nothing,
+    query: z.object({
+      of: z.enum(['errorCode', 'cause', 'userId', 'externalRef']).meta({ description: 'The filter.' }),
+      text: newName.optional().meta({ description: 'What is typed.' }),
+    }),
+    body: emptyBody,
+    status: 200,
+    answer: z.strictObject({ values: z.array(z.string()) }),
     form: 'json',
   },
   getRun: {

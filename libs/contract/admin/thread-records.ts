@@ -35,6 +35,7 @@ export const waitingRun = z
     organizationName: z.string(),
     agentId: answeredUlid,
     agentName: z.string(),
+    userId: z.string().optional().meta({ description: 'The user of the application; earlier releases omit it.' }),
     since: dateTime.meta({ description: 'The time at which it started to wait.' }),
     expiresAt: dateTime.nullable().meta({ description: 'The time at which the Run expires.' }),
     requests: z.array(
@@ -44,6 +45,9 @@ export const waitingRun = z
         toolName: z.string(),
         title: z.string().meta({ description: 'The tool’s own title.' }),
         toolInput: z.record(z.string(), z.unknown()),
+        destructive: z.boolean().optional().meta({
+          description: 'Whether the tool says that it deletes or overwrites something; earlier releases omit it.',
+        }),
       }),
     ),
   })
