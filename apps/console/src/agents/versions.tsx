@@ -9,7 +9,7 @@ import { ActionButton } from '../components/action-button.tsx';
 import { Ago } from '../components/ago.tsx';
 import { LoadMore } from '../components/load-more.tsx';
 import { QueryState } from '../components/query-state.tsx';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { Section } from '../components/section.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { ManifestDiff, ManifestView } from './manifest-view.tsx';
@@ -65,7 +65,7 @@ function VersionRows({ agent, live, row }: RowProps) {
   const { version } = row;
   return (
     <>
-      <Table.Tr>
+      <RecordRow>
         <Table.Td>
           <Group gap="xs">
             {version}
@@ -94,9 +94,9 @@ function VersionRows({ agent, live, row }: RowProps) {
             {!row.live && agent.deletedAt === null && <RollBack agent={agent} version={version} live={live} />}
           </Group>
         </Table.Td>
-      </Table.Tr>
+      </RecordRow>
       {shown !== null && (
-        <Table.Tr>
+        <RecordRow>
           <Table.Td colSpan={3}>
             <Version agentId={agent.id} version={version}>
               {(manifest) =>
@@ -108,7 +108,7 @@ function VersionRows({ agent, live, row }: RowProps) {
               }
             </Version>
           </Table.Td>
-        </Table.Tr>
+        </RecordRow>
       )}
     </>
   );

@@ -1,38 +1,66 @@
-import type { ReactNode } from 'react';
-import { Table, VisuallyHidden, type TableProps, type TableThProps } from '@mantine/core';
+import { Children, cloneElement, createContext, isValidElement, use, type ReactElement, type ReactNode } from 'react';
+import { Table, VisuallyHidden, type TableProps, type TableThProps, type TableTrProps } from '@mantine/core';
+import classes from './record-table.module.css';
 
-/** The name of a column, and how it is set where that is not as usual. `isHidden`: for who hears the page. */
+/** The name of a column, and its look if that is not as usual. `isHidden`: only for people who hear the page. */
 export type Column = string | (Pick<TableThProps, 'w' | 'ta'> & { name: string; isHidden?: boolean });
 
 interface Props extends TableProps {
   'aria-label': string;
   columns: readonly Column[];
-  /** Narrower than this, px, it scrolls sideways, and not the page. */
+  /** If the table is narrower than this, px, it scrolls sideways, not the page. On a phone, each row is a card. */
   minWidth: number;
-  /** Higher than this, px, it scrolls by itself. */
+  /** If the table is higher than this, px, it scrolls. */
   maxHeight?: number;
-  /** The rows. */
+  /** Elements of RecordRow. */
   children: ReactNode;
 }
 
-/** Records below the names of their columns. */
-export function RecordTable({ columns, minWidth, maxHeight, children, ...table }: Props) {
+const LabelsContext = createContext<readonly string[]>([]);
+
+/** Shows records below the names of their columns. */
+export function RecordTable({ columns, minWidth, maxHeight, children, className, ...table }: Props) {
+  const named = columns.map((column) => (typeof column === 'string' ? { name: column } : column));
   return (
-    <Table.ScrollContainer minWidth={minWidth} {...(maxHeight === undefined ? {} : { maxHeight })}>
-      <Table {...table}>
-        <Table.Thead>
-          <Table.Tr>
-            {columns
-              .map((column) => (typeof column === 'string' ? { name: column } : column))
-              .map(({ name, isHidden = false, ...look }) => (
-                <Table.Th key={name} {...look}>
-                  {isHidden ? <VisuallyHidden>{name}</VisuallyHidden> : name}
-                </Table.Th>
-              ))}
+    <Table.ScrollContainer
+      className={classes.scroll}
+      minWidth={minWidth}
+      {...(maxHeight === undefined ? {} : { maxHeight })}
+    >
+      {/* On a phone, the style of the rows would take their roles away. */}
+      <Table role="table" {...table} className={[classes.table, className].filter(Boolean).join(' ')}>
+        <Table.Thead role="rowgroup">
+          <Table.Tr role="row">
+            {named.map(({ name, isHidden = false, ...look }) => (
+              <Table.Th key={name} role="columnheader" {...look}>
+                {isHidden ? <VisuallyHidden>{name}</VisuallyHidden> : name}
+              </Table.Th>
+            ))}
           </Table.Tr>
         </Table.Thead>
-        <Table.Tbody>{children}</Table.Tbody>
+        <LabelsContext value={named.map(({ name, isHidden = false }) => (isHidden ? '' : name))}>
+          <Table.Tbody role="rowgroup">{children}</Table.Tbody>
+        </LabelsContext>
       </Table>
     </Table.ScrollContainer>
+  );
+}
+
+interface RowProps extends TableTrProps {
+  /** Whether the record has left the list. */
+  isGone?: boolean;
+}
+
+/** A row of a RecordTable, with one Table.Td for each column. On a phone, each cell has the name of its column. */
+export function RecordRow({ children, isGone = false, ...row }: RowProps) {
+  const labels = use(LabelsContext);
+  return (
+    <Table.Tr role="row" {...row} {...(isGone ? { 'data-gone': true } : {})}>
+      {Children.map(children, (cell, i) =>
+        isValidElement(cell)
+          ? cloneElement(cell as ReactElement<Record<string, unknown>>, { role: 'cell', 'data-label': labels[i] })
+          : cell,
+      )}
+    </Table.Tr>
   );
 }

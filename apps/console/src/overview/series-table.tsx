@@ -2,7 +2,7 @@ import { Button, Paper, Table } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import type { Overview } from '#contract';
 import { formatDuration, formatTime } from '../components/format.ts';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 
 const COLUMNS = ['From', 'Created', 'Completed', 'Failed', 'Cancelled', 'Expired', 'Live', 'Start p50', 'Start p95'];
 const inMs = (ms: number | null) => (ms === null ? '–' : formatDuration(ms));
@@ -26,7 +26,7 @@ export function SeriesTable({ overview: { series } }: { overview: Overview }) {
             columns={COLUMNS}
           >
             {series.toReversed().map((bucket) => (
-              <Table.Tr key={bucket.at}>
+              <RecordRow key={bucket.at}>
                 <Table.Td>{formatTime(bucket.at)}</Table.Td>
                 <Table.Td>{bucket.created}</Table.Td>
                 <Table.Td>{bucket.completed}</Table.Td>
@@ -36,7 +36,7 @@ export function SeriesTable({ overview: { series } }: { overview: Overview }) {
                 <Table.Td>{bucket.live}</Table.Td>
                 <Table.Td>{inMs(bucket.startP50Ms)}</Table.Td>
                 <Table.Td>{inMs(bucket.startP95Ms)}</Table.Td>
-              </Table.Tr>
+              </RecordRow>
             ))}
           </RecordTable>
         </Paper>

@@ -11,7 +11,7 @@ import { PageTitle } from '../components/page-title.tsx';
 import { QueryState } from '../components/query-state.tsx';
 import { useUrlFilter } from '../components/url-filter.ts';
 import { OrganizationPicker } from '../components/pickers.tsx';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 
 /** Few, because whether each can run is asked for one by one. */
 const PAGE = 25;
@@ -75,7 +75,7 @@ function AgentTable({ agents }: { agents: ManagedAgent[] }) {
       columns={['Agent', 'Organization', 'Version', 'Callers', 'Readiness', 'Created']}
     >
       {agents.map((agent) => (
-        <Table.Tr key={agent.id}>
+        <RecordRow key={agent.id}>
           <Table.Td maw={360}>
             <Anchor component={Link} href={`/agents/${agent.id}`} size="sm" fw={600}>
               {agent.name}
@@ -93,7 +93,7 @@ function AgentTable({ agents }: { agents: ManagedAgent[] }) {
           <Table.Td style={{ whiteSpace: 'nowrap' }}>
             <Ago time={agent.createdAt} />
           </Table.Td>
-        </Table.Tr>
+        </RecordRow>
       ))}
     </RecordTable>
   );

@@ -7,7 +7,7 @@ import { useProgress, type ProgressLine } from '../checks/use-progress.ts';
 import type { Question } from '../components/confirm.tsx';
 import { counted, formatCount } from '../components/format.ts';
 import { PageTitle } from '../components/page-title.tsx';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { ShortId } from '../components/short-id.tsx';
 
 const LEAVE: Question = {
@@ -71,7 +71,7 @@ function Findings({ line, end }: { line: ProgressLine<'/verify'>; end: JobEnd | 
       {line.findings.length > 0 && (
         <RecordTable aria-label="Findings" minWidth={520} columns={['Thread', 'Invariant', 'Finding']}>
           {line.findings.map(({ threadId, invariant, message }, i) => (
-            <Table.Tr key={i}>
+            <RecordRow key={i}>
               <Table.Td>
                 {threadId !== '' && <ShortId id={threadId} of="Thread" to={`/threads/${threadId}`} />}
               </Table.Td>
@@ -79,7 +79,7 @@ function Findings({ line, end }: { line: ProgressLine<'/verify'>; end: JobEnd | 
                 <Code>{invariant}</Code>
               </Table.Td>
               <Table.Td style={{ overflowWrap: 'anywhere' }}>{message}</Table.Td>
-            </Table.Tr>
+            </RecordRow>
           ))}
         </RecordTable>
       )}

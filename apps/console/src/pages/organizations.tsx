@@ -9,7 +9,7 @@ import { formatBytes, formatCount } from '../components/format.ts';
 import { LoadMore } from '../components/load-more.tsx';
 import { PageTitle } from '../components/page-title.tsx';
 import { QueryState } from '../components/query-state.tsx';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { useUrlFilter } from '../components/url-filter.ts';
 
@@ -57,7 +57,7 @@ function OrganizationTable({ organizations }: { organizations: OrganizationRecor
 function OrganizationRow({ organization }: { organization: OrganizationRecord }) {
   const { id, name, createdAt, concurrency, files } = organization;
   return (
-    <Table.Tr>
+    <RecordRow>
       <Table.Td>
         <Text size="sm" fw={600}>
           {name}
@@ -77,7 +77,7 @@ function OrganizationRow({ organization }: { organization: OrganizationRecord })
       <Table.Td ta="right">
         <LimitOrganization organization={organization} />
       </Table.Td>
-    </Table.Tr>
+    </RecordRow>
   );
 }
 

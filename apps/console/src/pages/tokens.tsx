@@ -13,7 +13,7 @@ import { ShortId } from '../components/short-id.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { useUrlFilter } from '../components/url-filter.ts';
 import { AgentPicker, OrganizationPicker, PersonPicker } from '../components/pickers.tsx';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { optionsOf } from '../components/status-table.ts';
 import { MintToken } from '../tokens/mint-token.tsx';
 import { TokenActions } from '../tokens/token-actions.tsx';
@@ -103,7 +103,7 @@ function TokenTable({ tokens }: { tokens: TokenRecord[] }) {
 
 function TokenRow({ token }: { token: TokenRecord }) {
   return (
-    <Table.Tr>
+    <RecordRow>
       <Table.Td>
         <Text size="sm" fw={600}>
           {token.name}
@@ -126,7 +126,7 @@ function TokenRow({ token }: { token: TokenRecord }) {
       <Table.Td>{token.lastUsedAt === null ? 'never' : <Ago time={token.lastUsedAt} />}</Table.Td>
       <Table.Td>{token.expiresAt === null ? 'never' : <Ago time={token.expiresAt} />}</Table.Td>
       <Table.Td>{token.status === 'active' && <TokenActions token={token} />}</Table.Td>
-    </Table.Tr>
+    </RecordRow>
   );
 }
 

@@ -11,7 +11,7 @@ import { Ago } from '../components/ago.tsx';
 import { counted } from '../components/format.ts';
 import { LoadMore } from '../components/load-more.tsx';
 import { QueryState } from '../components/query-state.tsx';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { BulkReasons } from './bulk-buttons.tsx';
 import { BULK_WORDS } from './bulk-words.ts';
@@ -105,7 +105,7 @@ function Unchanged({ id }: { id: string }) {
         {(rows) => (
           <RecordTable aria-label="Unchanged Runs" minWidth={360} columns={['Run', 'Thread', 'Reason']}>
             {rows.map((run) => (
-              <Table.Tr key={run.id}>
+              <RecordRow key={run.id}>
                 <Table.Td>
                   <ShortId id={run.id} of="Run" to={`/runs/${run.id}`} />
                 </Table.Td>
@@ -113,7 +113,7 @@ function Unchanged({ id }: { id: string }) {
                   <ShortId id={run.threadId} of="Thread" to={`/threads/${run.threadId}`} />
                 </Table.Td>
                 <Table.Td>{run.reason}</Table.Td>
-              </Table.Tr>
+              </RecordRow>
             ))}
           </RecordTable>
         )}

@@ -12,7 +12,7 @@ import { ShortId } from '../components/short-id.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { useUrlFilter } from '../components/url-filter.ts';
 import { JsonBlock } from '../components/json-block.tsx';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 
 type StoredEvent = AdminAnswer<AdminOperations['listThreadEvents']>['events'][number];
 
@@ -85,7 +85,7 @@ function EventRow({ event }: { event: StoredEvent }) {
   const Chevron = isOpen ? IconChevronDown : IconChevronRight;
   return (
     <>
-      <Table.Tr>
+      <RecordRow>
         <Table.Td>
           <UnstyledButton
             aria-expanded={isOpen}
@@ -110,13 +110,13 @@ function EventRow({ event }: { event: StoredEvent }) {
             {formatTime(event.occurredAt)}
           </Text>
         </Table.Td>
-      </Table.Tr>
+      </RecordRow>
       {isOpen && (
-        <Table.Tr>
+        <RecordRow>
           <Table.Td colSpan={4} maw={0}>
             <JsonBlock value={event} label={`Event ${event.version} as JSON`} maxHeight={480} />
           </Table.Td>
-        </Table.Tr>
+        </RecordRow>
       )}
     </>
   );

@@ -7,7 +7,7 @@ import { LoadMore } from '../components/load-more.tsx';
 import { QueryState } from '../components/query-state.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import classes from '../components/parts.module.css';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { DownloadLink } from './download-link.tsx';
 
 /** The attachments and artifacts of a Thread, newest first. */
@@ -23,7 +23,7 @@ export function ThreadFiles({ threadId }: { threadId: string }) {
             columns={['Name', 'Kind', 'Size', 'Type', 'Created by', 'Created']}
           >
             {items.map((file) => (
-              <Table.Tr key={file.id}>
+              <RecordRow key={file.id}>
                 <Table.Td maw={320}>
                   <DownloadLink file={file} size="sm" ta="left" className={classes.breakable}>
                     <IconDownload size={14} aria-hidden /> {file.name}
@@ -42,7 +42,7 @@ export function ThreadFiles({ threadId }: { threadId: string }) {
                 <Table.Td>
                   <Ago time={file.createdAt} />
                 </Table.Td>
-              </Table.Tr>
+              </RecordRow>
             ))}
           </RecordTable>
         )}

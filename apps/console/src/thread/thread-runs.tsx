@@ -3,7 +3,7 @@ import { usePages } from '../api/use-pages.ts';
 import { Ago } from '../components/ago.tsx';
 import { LoadMore } from '../components/load-more.tsx';
 import { QueryState } from '../components/query-state.tsx';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { RunActions } from '../components/run-actions.tsx';
 import { RunError } from '../components/run-error.tsx';
 import { RunStatus } from '../components/run-status.tsx';
@@ -24,7 +24,7 @@ export function ThreadRuns({ threadId }: { threadId: string }) {
             columns={['Run', 'Status', 'Trigger', 'Created', 'Waited', 'Took', 'Error', 'Actions']}
           >
             {items.map((run) => (
-              <Table.Tr key={run.id}>
+              <RecordRow key={run.id}>
                 <Table.Td>
                   <ShortId id={run.id} of="Run" to={`/runs/${run.id}`} />
                 </Table.Td>
@@ -47,7 +47,7 @@ export function ThreadRuns({ threadId }: { threadId: string }) {
                 <Table.Td>
                   <RunActions run={run} isCompact />
                 </Table.Td>
-              </Table.Tr>
+              </RecordRow>
             ))}
           </RecordTable>
         )}
