@@ -88,6 +88,8 @@ describeInBrowser('what operators do in the console', () => {
         expect(await world.statusOf(runId)).toBe('running');
         await pressAndAgree(page, `Cancel Run ${runId}`, 'Cancel Run');
         await told(page, /is cancelled\./);
+        // It stays while the pointer is on the list.
+        await page.mouse.move(0, 0);
         await rowOf(page, 'Runs', new RegExp(runId)).waitFor({ state: 'detached' });
         expect(await world.statusOf(runId)).toBe('cancelled');
 
@@ -107,18 +109,21 @@ describeInBrowser('what operators do in the console', () => {
       visit('narrow', async ({ page, open }) => {
         const { runId, threadId } = await world.begin('/confirm 2 Write to Ann', 'waiting_input');
         await open('/confirmations');
-        const card = page.getByRole('article', { name: `Run ${runId} waits` });
-        await card
-          .getByRole('button', { name: /^Allow / })
+        const answers = (name: RegExp) =>
+          page
+            .getByRole('table', { name: 'Confirmations' })
+            .getByRole('row', { name: runId })
+            .getByRole('button', { name });
+        await button(page, `Allow all 2 of this Run Run ${runId}`).waitFor();
+        await answers(/^Allow Send/)
           .first()
           .click();
         await told(page, 'Allowed: Send a note.');
-        await card
-          .getByRole('button', { name: /^Reject / })
+        await answers(/^Reject /)
           .nth(1)
           .waitFor({ state: 'detached' });
-        await card.getByRole('button', { name: /^Reject / }).click();
-        await card.waitFor({ state: 'detached' });
+        await answers(/^Reject /).click();
+        await answers(/^Reject /).waitFor({ state: 'detached' });
         await eventually(async () => (await world.statusOf(runId)) === 'completed', { what: 'the Run goes on' });
         const said = (await readLog(world.caller, threadId)).map(({ content }) => content).join('\n');
         expect(said).toMatch(/send_note \(ok\): .*\nsend_note \(refused\): /);
@@ -160,6 +165,32 @@ describeInBrowser('what operators do in the console', () => {
         await told(page, 'No Run matches');
       }));
 
+    test('allow all that a Run asks, in one action', () =>
+      visit('wide', async ({ page, open, look }) => {
+        const { runId } = await world.begin('/confirm 3 Write to everybody', 'waiting_input');
+        await open('/confirmations');
+        await look('confirmations-of-one-run');
+        await button(page, `Allow all 3 of this Run Run ${runId}`).click();
+        await told(page, 'Allowed: 3 tool calls.');
+        await eventually(async () => (await world.statusOf(runId)) === 'completed', { what: 'the Run goes on' });
+        expect(await auditOf(runId)).toHaveLength(3);
+      }));
+
+    test('the rows stay in their places under the pointer, and a button shows new ones', () =>
+      visit('wide', async ({ page, open }) => {
+        const first = await world.begin('Who is first?', 'completed');
+        await open('/runs?status=completed');
+        const row = (runId: string) => rowOf(page, 'Runs', new RegExp(runId));
+        await row(first.runId).hover();
+        const { y } = (await row(first.runId).boundingBox())!;
+        const next = await world.begin('Who is next?', 'completed');
+        await button(page, 'Show 1 new Run').waitFor();
+        expect((await row(first.runId).boundingBox())!.y).toBe(y);
+        expect(await row(next.runId).count()).toBe(0);
+        await button(page, 'Show 1 new Run').click();
+        await row(next.runId).waitFor();
+      }));
+
     test('find them by filters that stand in the address', () =>
       visit('wide', async ({ page, open }) => {
         const failed = await world.begin('/fail-retryable Where is it?', 'failed');
@@ -188,7 +219,7 @@ describeInBrowser('what operators do in the console', () => {
         await has(done, failed);
         expect(await old.count()).toBe(0);
         await button(page, 'Clear filters').click();
-        await page.getByLabel('Error code').fill('provider_unavailable');
+        await page.getByRole('combobox', { name: 'Error', exact: true }).fill('provider_unavailable');
         await page.keyboard.press('Enter');
         await has(failed, done);
         await choose('Created', 'Last 1 h');

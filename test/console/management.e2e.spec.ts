@@ -135,6 +135,9 @@ describeInBrowser('what operators manage in the console', () => {
       expect(await page.content()).not.toContain(first);
 
       await button(page, 'Rotate token laptop').click();
+      const works = page.getByRole('dialog').getByRole('combobox', { name: 'The old secret works' });
+      expect(await works.inputValue()).toBe('for 1 hour');
+      await choose(page, 'The old secret works', 'not at all');
       await button(page.getByRole('dialog'), 'Rotate').click();
       const second = await stored();
       const isRefused = (secret: string) =>

@@ -58,12 +58,17 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
       const openedAt = performance.now();
       await page.goto('/console');
       await logIn(page, system.operatorToken);
-      const problem = problemOf(page, title);
-      await problem.getByText(title, { exact: true }).waitFor();
+      const glance = page.getByRole('navigation', { name: 'Problems at a glance' }).getByRole('link', { name: title });
+      await glance.waitFor();
       const tookMs = performance.now() - openedAt;
       reportFigure(`on call: “${title}” is seen ${tookMs.toFixed(0)} ms after the console is opened`);
       expect(await page.title()).toBe('Overview · Spool');
-      expect((await problem.boundingBox())!.y).toBeLessThan(page.viewportSize()!.height / 2);
+      expect((await glance.boundingBox())!.y).toBeLessThan(page.viewportSize()!.height / 4);
+      await glance.click();
+      const problem = problemOf(page, title);
+      await eventually(async () => (await problem.boundingBox())!.y < page.viewportSize()!.height, {
+        what: 'the link leads to the problem',
+      });
       return problem;
     }
 
@@ -122,11 +127,15 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
         await failed
           .getByText(/^1 Run of flaky failed: provider_unavailable, HTTP 503 from 127\.0\.0\.1:\d+\. Fix the cause/)
           .waitFor();
-        await failed.getByText(/^provider_unavailable: /).waitFor();
-        const all = await failed.getByRole('link', { name: 'All these Runs' }).getAttribute('href');
-        expect(all).toBe(
-          `/console/runs?scope=all&status=failed&${new URLSearchParams({ agentId, errorCode: error.code }).toString()}`,
-        );
+        await visited.look('on-call-failed');
+        await failed.getByRole('link', { name: 'These Runs' }).click();
+        expect(Object.fromEntries(new URL(visited.page.url()).searchParams)).toEqual({
+          ...{ scope: 'all', status: 'failed', mayBeRetried: 'true', agentId, errorCode: error.code },
+          cause: expect.stringMatching(/^HTTP 503 from 127\.0\.0\.1:\d+$/) as string,
+          endedSince: expect.any(String) as string,
+        });
+        await visited.page.getByText('1 Run shown').waitFor();
+        await visited.page.goBack();
         await visited.page.goto(`/console/runs/${runId}`);
         await visited.page
           .getByRole('alert')
@@ -134,7 +143,8 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
           .waitFor();
         await visited.look('on-call-cause');
         await visited.page.goBack();
-        await failed.getByRole('button', { name: `Retry Run ${runId}` }).click();
+        await failed.getByRole('button', { name: /^Retry it/ }).click();
+        await agree(visited.page, 'Retry 1 Run');
         await isWell(visited);
         const { id, ...run } = await endOf(caller, threadId);
         expect(run).toMatchObject({ status: 'completed', finalOutput: { text: 'Well again.' } });
@@ -154,9 +164,10 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
         const waiting = await find(visited, 'Runs wait for a person');
         await visited.look('on-call-waiting');
         const answer = async ({ runId }: { runId: string }, name: string): Promise<void> => {
-          const asked = waiting.getByRole('article', { name: `Run ${runId} waits` });
-          await asked.getByRole('button', { name: new RegExp(`^${name} .*, request `) }).click();
-          await asked.waitFor({ state: 'detached' });
+          const asked = waiting.getByRole('row', { name: runId });
+          const answers = asked.getByRole('button', { name: new RegExp(`^${name} .*, request `) });
+          await answers.click();
+          await answers.waitFor({ state: 'detached' });
         };
         await answer(allowed, 'Allow');
         await answer(rejected, 'Reject');

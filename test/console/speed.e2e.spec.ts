@@ -39,7 +39,7 @@ describeInBrowser('the console of many Threads', () => {
     ['all Runs', () => '/runs?errorCode=none', () => '/runs?scope=all', table('Runs')],
     ['failed Runs', () => '/runs?errorCode=none', () => '/runs?scope=all&status=failed', table('Runs')],
     ['Run', () => `/runs/${other.lastRunId}`, () => `/runs/${runId}`, table('Timeline of the Run')],
-    ['confirmations', () => '/nowhere', () => '/confirmations', 'article'],
+    ['confirmations', () => '/nowhere', () => '/confirmations', table('Confirmations')],
     ['Threads', () => '/threads?userId=nobody', () => '/threads', table('Threads')],
     ['searched Threads', () => '/threads?userId=nobody', () => search(many.titleWords), table('Threads')],
     ['live log', () => `/threads/${other.id}`, () => `/threads/${many.threadId}`, '[role=log] [data-part]'],

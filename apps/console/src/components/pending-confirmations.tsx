@@ -1,8 +1,8 @@
-import { Group, Paper, Stack, Title } from '@mantine/core';
+import { Group, Paper, Title } from '@mantine/core';
 import { IconHandStop } from '@tabler/icons-react';
 import type { WaitingRun } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
-import { ConfirmationCard } from './confirmation-card.tsx';
+import { ConfirmationTable } from './confirmation-table.tsx';
 import { QueryState } from './query-state.tsx';
 
 /** What a Thread, or one of its Runs, asks a person; nothing where it asks nothing. */
@@ -21,11 +21,7 @@ function Pending({ waiting }: { waiting: WaitingRun[] }) {
         <IconHandStop size={18} aria-hidden />
         <Title order={2}>Decision needed</Title>
       </Group>
-      <Stack gap="sm">
-        {waiting.map((run) => (
-          <ConfirmationCard key={run.runId} waiting={run} />
-        ))}
-      </Stack>
+      <ConfirmationTable waiting={waiting} hasMore={false} isOfThread />
     </Paper>
   );
 }

@@ -12,7 +12,8 @@ export function RunError({ run: { status, error, cause } }: { run: Pick<ManagedR
         {error?.code ?? `Attempt ${cause?.attempt ?? ''} failed`}
       </Text>
       <Text size="xs" c="dimmed" truncate title={title}>
-        {cause?.summary ?? error?.message}
+        {/* The summary of a limit of the Run is its code. */}
+        {cause?.summary === error?.code ? error?.message : (cause?.summary ?? error?.message)}
       </Text>
     </>
   );

@@ -13,7 +13,7 @@ const ROOM = { margin: { top: 8 } };
 
 /** Of all charts. The picture has its name and sum in words; what exactly it draws is in the table below them. */
 const COMMON = {
-  h: 180,
+  h: 140,
   dataKey: 'label',
   withLegend: true,
   legendProps: { verticalAlign: 'bottom' as const, itemSorter: null },
@@ -36,7 +36,7 @@ export default function Charts({ overview }: { overview: Overview }) {
   const { p50Ms, p95Ms } = overview.startLatency;
   const inMs = (ms: number | null) => (ms === null ? 'unknown' : formatDuration(ms));
   return (
-    <SimpleGrid cols={{ base: 1, md: 2 }} spacing="sm">
+    <SimpleGrid cols={{ base: 1, sm: 2, xl: 4 }} spacing="sm">
       <Chart
         title="Runs ended, by outcome"
         says={OUTCOMES.map((outcome) => `${formatCount(totals[outcome])} ${outcome}`).join(', ')}

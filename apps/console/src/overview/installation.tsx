@@ -6,11 +6,12 @@ import { Ago } from '../components/ago.tsx';
 import { FactList } from '../components/facts.tsx';
 import { formatBytes, formatCount, formatDuration, shortenId } from '../components/format.ts';
 import { Empty } from '../components/query-state.tsx';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { Section } from '../components/section.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { QueueSwitch } from './queue-switch.tsx';
+import { sinceOf } from './series.ts';
 
 type Part = { overview: Overview };
 
@@ -30,17 +31,18 @@ function Rows({ label, head, rows }: { label: string; head: string[]; rows: { ke
   return (
     <RecordTable aria-label={label} minWidth={420} columns={head}>
       {rows.map(({ key, cells }) => (
-        <Table.Tr key={key}>
+        <RecordRow key={key}>
           {cells.map((cell, index) => (
             <Table.Td key={head[index]}>{cell}</Table.Td>
           ))}
-        </Table.Tr>
+        </RecordRow>
       ))}
     </RecordTable>
   );
 }
 
-function Failures({ overview: { failures, windowMinutes } }: Part) {
+function Failures({ overview }: Part) {
+  const { failures } = overview;
   return (
     <Section title="Failures by code">
       {failures.length === 0 ? (
@@ -52,7 +54,7 @@ function Failures({ overview: { failures, windowMinutes } }: Part) {
           rows={failures.map(({ code, count, lastAt, lastRunId }) => ({
             key: code,
             cells: [
-              <Anchor component={Link} href={failedWith(code, windowMinutes)} size="sm">
+              <Anchor component={Link} href={failedWith(code, sinceOf(overview))} size="sm">
                 {code}
               </Anchor>,
               formatCount(count),
@@ -66,8 +68,8 @@ function Failures({ overview: { failures, windowMinutes } }: Part) {
   );
 }
 
-const failedWith = (code: string, minutes: number): string =>
-  `/runs?scope=all&status=failed&errorCode=${encodeURIComponent(code)}&within=${minutes}`;
+const failedWith = (errorCode: string, endedSince: string): string =>
+  `/runs?${new URLSearchParams({ scope: 'all', status: 'failed', errorCode, endedSince }).toString()}`;
 
 function Workers({ overview: { queue } }: Part) {
   return (

@@ -1,132 +1,159 @@
 import type { ReactNode } from 'react';
-import { Alert, Anchor, Group, Stack, Text } from '@mantine/core';
-import { IconAlertOctagon, IconAlertTriangle, IconCircleCheck, IconInfoCircle } from '@tabler/icons-react';
+import { Anchor, Group, Paper, Stack, Text, Title } from '@mantine/core';
+import { IconRefresh } from '@tabler/icons-react';
 import { Link } from 'wouter';
 import type { Overview, Problem, QueueStatus } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
+import { ActionButton } from '../components/action-button.tsx';
 import { Ago } from '../components/ago.tsx';
-import { ConfirmationCard } from '../components/confirmation-card.tsx';
+import { ConfirmationTable } from '../components/confirmation-table.tsx';
+import { counted, formatCount } from '../components/format.ts';
 import { QueryState } from '../components/query-state.tsx';
-import { QueueSwitch } from './queue-switch.tsx';
 import { RunActions } from '../components/run-actions.tsx';
 import { RunStatus } from '../components/run-status.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { SEVERITY } from '../components/status-table.ts';
+import { BulkActions } from '../run/bulk-actions.tsx';
+import { useBulkAction } from '../run/bulk-buttons.tsx';
+import { SEVERITY_ICON } from './problem-bar.tsx';
+import { anchorOf, keyOf, PROBLEM_TITLES } from './problem-words.ts';
+import { QueueSwitch } from './queue-switch.tsx';
+import { sinceOf } from './series.ts';
 import classes from './overview.module.css';
 
-interface Help {
-  title: string;
-  /** The page that lists all of it. */
-  link?: { to: string; label: string };
+interface LinkTo {
+  to: string;
+  label: string;
 }
 
-const HELP: Record<Problem['kind'], Help> = {
-  database_slow: { title: 'PostgreSQL is slow', link: { to: '/checks', label: 'Checks' } },
-  queue_away: {
-    title: 'The queue does not answer',
-    link: { to: '/checks', label: 'Checks' },
-  },
-  redis_away: { title: 'Redis does not answer', link: { to: '/checks', label: 'Checks' } },
-  queue_paused: { title: 'The queue is paused' },
-  no_worker: { title: 'No worker is alive', link: { to: '/runs', label: 'All live Runs' } },
-  lease_over: { title: 'Runs have lost their worker', link: { to: '/runs', label: 'All live Runs' } },
-  lost_files: { title: 'Files have lost their bytes' },
-  backlog: { title: 'Runs wait for a worker', link: { to: '/runs?status=queued', label: 'All queued Runs' } },
-  provider_failing: { title: 'Runs wait for a model provider' },
-  failed_runs: { title: 'Runs failed', link: { to: '/runs?scope=all&status=failed', label: 'All failed Runs' } },
-  waiting_runs: { title: 'Runs wait for a person', link: { to: '/confirmations', label: 'All confirmations' } },
+/** The page that lists all of it. */
+const LINKS: Partial<Record<Problem['kind'], LinkTo>> = {
+  database_slow: { to: '/checks', label: 'Checks' },
+  queue_away: { to: '/checks', label: 'Checks' },
+  redis_away: { to: '/checks', label: 'Checks' },
+  no_worker: { to: '/runs', label: 'Live Runs' },
+  lease_over: { to: '/runs', label: 'Live Runs' },
+  backlog: { to: '/runs?status=queued', label: 'Queued Runs' },
+  provider_failing: { to: '/runs?status=queued', label: 'Waiting Runs' },
+  waiting_runs: { to: '/confirmations', label: 'All confirmations' },
 };
 
-const ICON = { critical: IconAlertOctagon, warning: IconAlertTriangle, info: IconInfoCircle };
-
-/** Kinds with several problems, which differ in what follows the count. */
-const SEVERAL: Problem['kind'][] = ['provider_failing', 'failed_runs'];
-
-interface Props {
-  overview: Overview;
-  /** Whether the overview is current. An old one does not prove that all is well. */
-  isNow: boolean;
-}
-
-/** Lists the problems, the worst first, each with its remedy. */
-export function Problems({ overview: { problems, queue, at }, isNow }: Props) {
+/** Lists the problems, the worst first, each with one action. */
+export function Problems({ overview }: { overview: Overview }) {
+  const { problems } = overview;
   return (
-    <Stack component="section" gap="xs" aria-label="Problems" mb="md">
-      {problems.length === 0 && (
-        <Alert color={isNow ? 'teal' : 'gray'} icon={<IconCircleCheck size={18} />} py="xs">
-          {isNow ? (
-            'No problems: nothing needs attention.'
-          ) : (
-            <>
-              No problems <Ago time={at} />.
-            </>
-          )}
-        </Alert>
+    <>
+      {problems.length > 0 && (
+        <Stack component="section" gap="xs" aria-label="Problems" my="md">
+          <Title order={2}>Problems</Title>
+          {problems.map((problem) => (
+            <ProblemCard key={keyOf(problem)} {...{ problem, overview }} />
+          ))}
+        </Stack>
       )}
-      {problems.map((problem) => (
-        <ProblemCard
-          key={SEVERAL.includes(problem.kind) ? problem.message.replace(/^\d+ /, '') : problem.kind}
-          problem={problem}
-          queue={queue}
-        />
-      ))}
-    </Stack>
+      <BulkActions />
+    </>
   );
 }
 
-function ProblemCard({ problem, queue }: { problem: Problem; queue: QueueStatus }) {
+function ProblemCard({ problem, overview }: { problem: Problem; overview: Overview }) {
   const { kind, severity, message, count, since } = problem;
-  const { title } = HELP[kind];
-  const link = linkOf(problem);
-  const Icon = ICON[severity];
+  const title = PROBLEM_TITLES[kind];
+  const link = linkOf(problem, overview);
+  const Icon = SEVERITY_ICON[severity];
+  const isOneOfSeveral = kind === 'failed_runs' || kind === 'provider_failing';
   return (
-    <Alert
+    <Paper
+      withBorder
+      p="sm"
+      id={anchorOf(problem)}
       role="group"
-      aria-label={SEVERAL.includes(kind) ? `${title}: ${message}` : title}
-      variant="default"
-      classNames={{ root: classes.problem, body: classes.body }}
+      aria-label={isOneOfSeveral ? `${title}: ${message}` : title}
+      className={classes.problem}
       data-severity={severity}
-      icon={<Icon size={20} />}
-      title={
-        <Group gap="xs">
-          <span>{title}</span>
-          {count !== null && <Text span size="sm">{`(${count})`}</Text>}
-          <Text span size="xs" c="dimmed">
-            {SEVERITY[severity].label}
-            {since !== null && (
-              <>
-                , <Ago time={since} />
-              </>
-            )}
-          </Text>
-        </Group>
-      }
     >
-      <Text size="sm" mb="xs">
-        {message}
-      </Text>
-      <Remedy problem={problem} queue={queue} />
-      {link && (
-        <Anchor component={Link} href={link.to} size="sm">
-          {link.label}
-        </Anchor>
-      )}
-    </Alert>
+      <Group justify="space-between" gap="sm" align="flex-start">
+        <Group gap="sm" align="flex-start" wrap="nowrap" className={classes.told}>
+          <Icon size={20} aria-hidden className={classes.icon} />
+          <div>
+            <Group gap="xs">
+              <Text fw={600}>{title}</Text>
+              {count !== null && <Text size="sm">{`(${formatCount(count)})`}</Text>}
+              <Text size="xs" c="dimmed">
+                {SEVERITY[severity].label}
+                {since !== null && (
+                  <>
+                    , <Ago time={since} />
+                  </>
+                )}
+              </Text>
+            </Group>
+            <Text size="sm">{message}</Text>
+          </div>
+        </Group>
+        <Group gap="sm">
+          {link && (
+            <Anchor component={Link} href={link.to} size="sm">
+              {link.label}
+            </Anchor>
+          )}
+          <Remedy {...{ problem, overview }} queue={overview.queue} />
+        </Group>
+      </Group>
+      <Details problem={problem} />
+    </Paper>
   );
 }
 
-/** Returns the link to all affected items: for failed Runs of one cause, those of their Agent with their error. */
-function linkOf({ kind, agentId, errorCode }: Problem): Help['link'] {
-  const { link } = HELP[kind];
-  if (!link || !agentId || !errorCode) return link;
-  return { to: `${link.to}&${new URLSearchParams({ agentId, errorCode })}`, label: 'All these Runs' };
+/** Returns the filters of failed Runs of one cause; undefined for Runs of several causes. */
+function failedFilter({ kind, agentId, errorCode, cause }: Problem, overview: Overview) {
+  if (kind !== 'failed_runs' || !agentId || !errorCode) return undefined;
+  return { agentId, errorCode, ...(cause ? { cause } : {}), endedSince: sinceOf(overview) };
 }
 
-/** Shows the actions that solve the problem. */
-function Remedy({ problem, queue }: { problem: Problem; queue: QueueStatus }): ReactNode {
+/** Returns the link to the Runs that the problem counts. */
+function linkOf(problem: Problem, overview: Overview): LinkTo | undefined {
+  const { kind, cause } = problem;
+  if (kind === 'failed_runs') {
+    const chosen = failedFilter(problem, overview) ?? { endedSince: sinceOf(overview) };
+    const query = new URLSearchParams({ scope: 'all', status: 'failed', mayBeRetried: 'true', ...chosen });
+    return { to: `/runs?${query.toString()}`, label: 'These Runs' };
+  }
+  const link = LINKS[kind];
+  if (kind !== 'provider_failing' || !link || !cause) return link;
+  return { ...link, to: `${link.to}&${new URLSearchParams({ cause }).toString()}` };
+}
+
+interface RemedyProps {
+  problem: Problem;
+  overview: Overview;
+  queue: QueueStatus;
+}
+
+/** The one action that solves the problem. */
+function Remedy({ problem, overview, queue }: RemedyProps): ReactNode {
   if (problem.kind === 'queue_paused') return <QueueSwitch queue={queue} />;
-  if (problem.kind === 'waiting_runs') return <Waiting />;
-  return problem.runs.map((run) => <ProblemRun key={run.id} run={run} />);
+  const filter = failedFilter(problem, overview);
+  return filter && <RetryAll filter={filter} count={problem.count ?? 0} />;
+}
+
+function RetryAll({ filter, count }: { filter: NonNullable<ReturnType<typeof failedFilter>>; count: number }) {
+  const retry = useBulkAction('retry', filter);
+  const label = count === 1 ? 'Retry it' : `Retry all ${formatCount(count)}`;
+  return (
+    <ActionButton
+      action={retry}
+      label={label}
+      target={`${counted(count, 'Run')} with ${filter.errorCode}`}
+      icon={IconRefresh}
+      variant="filled"
+    />
+  );
+}
+
+function Details({ problem: { kind, runs } }: { problem: Problem }): ReactNode {
+  if (kind === 'waiting_runs') return <Waiting />;
+  return kind === 'lease_over' && runs.map((run) => <ProblemRun key={run.id} run={run} />);
 }
 
 function ProblemRun({ run }: { run: Problem['runs'][number] }) {
@@ -138,11 +165,6 @@ function ProblemRun({ run }: { run: Problem['runs'][number] }) {
         <Text size="sm" fw={600}>
           {run.agentName}
         </Text>
-        {run.error && (
-          <Text size="sm" lineClamp={2}>
-            {run.error.code}: {run.error.message}
-          </Text>
-        )}
       </Group>
       <RunActions run={run} />
     </Group>
@@ -154,13 +176,7 @@ function Waiting() {
   const query = useOperation('/confirmations', { query: { limit: 5 } }, { refetchInterval: 5_000 });
   return (
     <QueryState query={query}>
-      {({ waiting }) => (
-        <Stack gap="xs" mb="xs">
-          {waiting.map((run) => (
-            <ConfirmationCard key={run.runId} waiting={run} />
-          ))}
-        </Stack>
-      )}
+      {({ waiting, nextCursor }) => <ConfirmationTable waiting={waiting} hasMore={nextCursor !== null} />}
     </QueryState>
   );
 }

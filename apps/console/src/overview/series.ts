@@ -2,6 +2,9 @@ import type { Overview } from '#contract';
 
 export type Bucket = Overview['series'][number];
 
+/** The time from which ended Runs are counted: the start of the first interval. */
+export const sinceOf = ({ series, at }: Pick<Overview, 'series' | 'at'>): string => series[0]?.at ?? at;
+
 const DAY_MINUTES = 24 * 60;
 
 /** What a part of the window is called at the axis: the time of day, with the day where the window has several. */

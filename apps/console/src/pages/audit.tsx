@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { ActionIcon, Anchor, Code, Group, Table, Text, TextInput } from '@mantine/core';
+import { ActionIcon, Anchor, Code, Group, Switch, Table, Text, TextInput } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import type { AuditEntry } from '#contract';
 import { usePages } from '../api/use-pages.ts';
@@ -11,14 +11,19 @@ import { JsonBlock } from '../components/json-block.tsx';
 import { LoadMore } from '../components/load-more.tsx';
 import { PageTitle } from '../components/page-title.tsx';
 import { QueryState } from '../components/query-state.tsx';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { useUrlFilter } from '../components/url-filter.ts';
 
 const PAGE = 25;
+const FILTERS = ['actorId', 'action', 'targetId', 'since', 'sessions'] as const;
+type Filter = Record<(typeof FILTERS)[number], string>;
+
+/** Sign-ins are hidden unless they are asked for. */
+const showsSessions = ({ sessions, action }: Filter): boolean => sessions === 'true' || action.startsWith('session');
 
 export default function AuditPage() {
-  const [filter, change] = useUrlFilter(['actorId', 'action', 'targetId', 'since'] as const);
+  const [filter, change] = useUrlFilter(FILTERS);
   const entries = usePages(
     '/audit',
     {
@@ -28,6 +33,7 @@ export default function AuditPage() {
         action: filter.action || undefined,
         targetId: filter.targetId || undefined,
         since: filter.since || undefined,
+        sessions: showsSessions(filter) ? undefined : ('false' as const),
       },
     },
     'entries',
@@ -35,33 +41,7 @@ export default function AuditPage() {
   return (
     <>
       <PageTitle title="Audit log" />
-      <FilterBar {...{ filter, change }} label="Filter the audit log">
-        <FilterText
-          label="Actor"
-          placeholder="Id of a token"
-          value={filter.actorId}
-          onChange={(actorId) => change({ actorId })}
-        />
-        <FilterText
-          label="Action"
-          placeholder="For example token"
-          suggestions={ACTION_GROUPS}
-          value={filter.action}
-          onChange={(action) => change({ action })}
-        />
-        <FilterText
-          label="Target"
-          placeholder="Id of what was changed"
-          value={filter.targetId}
-          onChange={(targetId) => change({ targetId })}
-        />
-        <TextInput
-          label="Since"
-          type="datetime-local"
-          value={toLocalInput(filter.since)}
-          onChange={(event) => change({ since: fromLocalInput(event.currentTarget.value) })}
-        />
-      </FilterBar>
+      <AuditFilters {...{ filter, change }} />
       <QueryState
         query={entries.query}
         isEmpty={(items) => items.length === 0}
@@ -71,6 +51,45 @@ export default function AuditPage() {
       </QueryState>
       <LoadMore pages={entries} />
     </>
+  );
+}
+
+function AuditFilters({ filter, change }: { filter: Filter; change: (changed: Partial<Filter>) => void }) {
+  return (
+    <FilterBar {...{ filter, change }} label="Filter the audit log">
+      <FilterText
+        label="Actor"
+        placeholder="Id of a token"
+        value={filter.actorId}
+        onChange={(actorId) => change({ actorId })}
+      />
+      <FilterText
+        label="Action"
+        placeholder="For example token"
+        suggestions={ACTION_GROUPS}
+        value={filter.action}
+        onChange={(action) => change({ action })}
+      />
+      <FilterText
+        label="Target"
+        placeholder="Id of what was changed"
+        value={filter.targetId}
+        onChange={(targetId) => change({ targetId })}
+      />
+      <TextInput
+        label="Since"
+        type="datetime-local"
+        value={toLocalInput(filter.since)}
+        onChange={(event) => change({ since: fromLocalInput(event.currentTarget.value) })}
+      />
+      <Switch
+        size="xs"
+        mb={8}
+        label="Sign-ins"
+        checked={showsSessions(filter)}
+        onChange={(event) => change({ sessions: event.currentTarget.checked ? 'true' : '' })}
+      />
+    </FilterBar>
   );
 }
 
@@ -99,7 +118,7 @@ function EntryRows({ entry, onActor }: { entry: AuditEntry; onActor: (actorId: s
   const name = typeof details.name === 'string' ? details.name : '';
   return (
     <>
-      <Table.Tr>
+      <RecordRow>
         <Table.Td>
           <ActionIcon
             onClick={() => setOpen(!isOpen)}
@@ -126,14 +145,14 @@ function EntryRows({ entry, onActor }: { entry: AuditEntry; onActor: (actorId: s
             {targetId === null ? 'the installation' : <ShortId id={targetId} {...targetOf(entry)} />}
           </Group>
         </Table.Td>
-      </Table.Tr>
+      </RecordRow>
       {isOpen && (
-        <Table.Tr>
+        <RecordRow>
           <Table.Td />
           <Table.Td colSpan={4} maw={0}>
             <Details entry={entry} />
           </Table.Td>
-        </Table.Tr>
+        </RecordRow>
       )}
     </>
   );

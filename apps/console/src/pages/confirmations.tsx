@@ -1,6 +1,6 @@
-import { Stack, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { usePages } from '../api/use-pages.ts';
-import { ConfirmationCard } from '../components/confirmation-card.tsx';
+import { ConfirmationTable } from '../components/confirmation-table.tsx';
 import { LoadMore } from '../components/load-more.tsx';
 import { PageTitle } from '../components/page-title.tsx';
 import { QueryState } from '../components/query-state.tsx';
@@ -16,13 +16,7 @@ export default function ConfirmationsPage() {
         people and is written to the audit log.
       </Text>
       <QueryState query={waiting.query} isEmpty={(runs) => runs.length === 0} empty="No Run waits for a person.">
-        {(runs) => (
-          <Stack gap="sm">
-            {runs.map((run) => (
-              <ConfirmationCard key={run.runId} waiting={run} />
-            ))}
-          </Stack>
-        )}
+        {(runs) => <ConfirmationTable waiting={runs} hasMore={waiting.hasMore} />}
       </QueryState>
       <LoadMore pages={waiting} />
     </>

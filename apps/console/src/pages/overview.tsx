@@ -5,6 +5,7 @@ import { useOperation } from '../api/use-operation.ts';
 import { lazy } from '../lazy.tsx';
 import { Counts } from '../overview/counts.tsx';
 import { Installation } from '../overview/installation.tsx';
+import { ProblemBar } from '../overview/problem-bar.tsx';
 import { Problems } from '../overview/problems.tsx';
 import { SeriesTable } from '../overview/series-table.tsx';
 import { windowOf, WINDOWS } from '../components/windows.ts';
@@ -40,9 +41,10 @@ export default function OverviewPage() {
       <QueryState query={query}>
         {({ overview }) => (
           <>
-            <Problems overview={overview} isNow={query.error === null && query.failureCount === 0} />
+            <ProblemBar overview={overview} isNow={query.error === null && query.failureCount === 0} />
             <Counts overview={overview} />
             <LateCharts overview={overview} />
+            <Problems overview={overview} />
             <SeriesTable overview={overview} />
             <Installation overview={overview} />
           </>

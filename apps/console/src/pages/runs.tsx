@@ -1,16 +1,16 @@
-import { Anchor, Code, Table, Text } from '@mantine/core';
+import { Anchor, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import type { ManagedRun } from '#contract';
 import { usePages } from '../api/use-pages.ts';
 import { Ago } from '../components/ago.tsx';
+import { Customer } from '../components/customer.tsx';
 import { isFiltered } from '../components/filter-bar.tsx';
-import { shortenId } from '../components/format.ts';
 import { LoadMore } from '../components/load-more.tsx';
 import { PageTitle } from '../components/page-title.tsx';
 import { QueryState } from '../components/query-state.tsx';
+import { RecordList } from '../components/record-list.tsx';
+import { RecordRow, type Column } from '../components/record-table.tsx';
 import { RunActions } from '../components/run-actions.tsx';
-import classes from '../components/parts.module.css';
-import { RecordTable } from '../components/record-table.tsx';
 import { RunError } from '../components/run-error.tsx';
 import { RunStatus } from '../components/run-status.tsx';
 import { RunTime } from '../components/run-time.tsx';
@@ -19,19 +19,21 @@ import type { RunStatusName } from '../components/status-table.ts';
 import { useUrlFilter } from '../components/url-filter.ts';
 import { BulkActions } from '../run/bulk-actions.tsx';
 import { BulkButtons } from '../run/bulk-buttons.tsx';
-import { RunFilters, RUN_FILTERS } from '../run/run-filters.tsx';
+import { RunFilters, RUN_FILTERS, showsLive } from '../run/run-filters.tsx';
 
 /** More rows than a screen shows. A row takes some milliseconds to draw. */
 const PAGE = 25;
 
-/** The actions come early, so that a phone shows them without scrolling. */
-const COLUMNS = ['Run', 'Status', 'Actions', 'Agent', 'Thread', 'Created', 'Waited', 'Took', 'Worker', 'Error'];
+const COLUMNS: readonly Column[] = [
+  ...['Status', 'Error', 'Agent', 'Customer', 'Title', 'When', 'Took', 'Run'],
+  { name: 'Actions', ta: 'right' },
+];
 
 /** Lists live Runs, or all, newest first. */
 export default function RunsPage() {
   const [filter, change] = useUrlFilter(RUN_FILTERS);
-  const { scope, within, ...filters } = filter;
-  const isLive = scope !== 'all';
+  const { scope: _, within, ...filters } = filter;
+  const isLive = showsLive(filter);
   const chosen = {
     status: (filters.status || undefined) as RunStatusName | undefined,
     agentId: filters.agentId || undefined,
@@ -39,8 +41,11 @@ export default function RunsPage() {
     errorCode: filters.errorCode || undefined,
     cause: filters.cause || undefined,
     userId: filters.userId || undefined,
+    externalRef: filters.externalRef || undefined,
+    endedSince: filters.endedSince || undefined,
   };
-  const query = { ...chosen, limit: PAGE, scope: isLive ? ('live' as const) : ('all' as const) };
+  const mayBeRetried = filters.mayBeRetried === 'true' ? ('true' as const) : undefined;
+  const query = { ...chosen, mayBeRetried, limit: PAGE, scope: isLive ? ('live' as const) : ('all' as const) };
   const withinMinutes = Number(within) || 0;
   const runs = usePages('/runs', { query }, 'runs', { refetchInterval: 5_000, withinMinutes });
   const none = isLive ? 'No live Runs.' : 'No Runs yet.';
@@ -57,17 +62,19 @@ export default function RunsPage() {
         empty={isFiltered({ ...filters, within }) ? 'No Run matches these filters.' : none}
       >
         {(rows) => (
-          <RecordTable
+          <RecordList
+            // The list of other filters holds no row of this one.
+            key={JSON.stringify([query, within, runs.query.isPlaceholderData])}
             highlightOnHover
-            className={classes.oneLine}
             aria-label="Runs"
+            noun="Run"
             minWidth={1_040}
             columns={COLUMNS}
+            rows={rows}
+            hasMore={runs.hasMore}
           >
-            {rows.map((run) => (
-              <RunRow key={run.id} run={run} />
-            ))}
-          </RecordTable>
+            {(run, isGone) => <RunRow key={run.id} {...{ run, isGone }} />}
+          </RecordList>
         )}
       </QueryState>
       <LoadMore pages={runs} />
@@ -75,48 +82,48 @@ export default function RunsPage() {
   );
 }
 
-function RunRow({ run }: { run: ManagedRun }) {
+function RunRow({ run, isGone }: { run: ManagedRun; isGone: boolean }) {
+  const { id, status, agentId, agentName, organizationName, userId, threadId, threadTitle, createdAt } = run;
   return (
-    <Table.Tr>
+    <RecordRow isGone={isGone}>
       <Table.Td>
-        <ShortId id={run.id} of="Run" to={`/runs/${run.id}`} />
+        <RunStatus status={status} />
+      </Table.Td>
+      <Table.Td maw={{ base: 200, xl: 320 }}>
+        <RunError run={run} />
       </Table.Td>
       <Table.Td>
-        <RunStatus status={run.status} />
-      </Table.Td>
-      <Table.Td>
-        <RunActions run={run} isCompact />
-      </Table.Td>
-      <Table.Td>
-        <Anchor component={Link} href={`/agents/${run.agentId}`} size="sm">
-          {run.agentName}
+        <Anchor component={Link} href={`/agents/${agentId}`} size="sm">
+          {agentName}
         </Anchor>
-        <Text size="xs" c="dimmed">
-          {run.organizationName}
+      </Table.Td>
+      <Table.Td maw={180}>
+        <Customer {...{ userId, organizationName }} />
+      </Table.Td>
+      <Table.Td maw={{ base: 200, xl: 320 }}>
+        <Anchor
+          component={Link}
+          href={`/threads/${threadId}`}
+          size="sm"
+          truncate
+          display="block"
+          title={threadTitle ?? ''}
+        >
+          {threadTitle ?? 'Untitled'}
+        </Anchor>
+      </Table.Td>
+      <Table.Td>
+        <Text span size="sm" style={{ whiteSpace: 'nowrap' }}>
+          <Ago time={createdAt} />
         </Text>
-      </Table.Td>
-      <Table.Td>
-        <ShortId id={run.threadId} of="Thread" to={`/threads/${run.threadId}`} />
-      </Table.Td>
-      <Table.Td>
-        <Ago time={run.createdAt} />
-      </Table.Td>
-      <Table.Td>
-        <RunTime run={run} which="queueMs" />
       </Table.Td>
       <Table.Td>
         <RunTime run={run} which="durationMs" />
       </Table.Td>
       <Table.Td>
-        <Worker holder={run.work?.holder ?? null} />
+        <ShortId id={id} of="Run" to={`/runs/${id}`} />
       </Table.Td>
-      <Table.Td maw={{ base: 160, xl: 320 }}>
-        <RunError run={run} />
-      </Table.Td>
-    </Table.Tr>
+      <Table.Td ta="right">{!isGone && <RunActions run={run} isCompact />}</Table.Td>
+    </RecordRow>
   );
-}
-
-function Worker({ holder }: { holder: string | null }) {
-  return holder === null ? '–' : <Code title={holder}>{shortenId(holder)}</Code>;
 }

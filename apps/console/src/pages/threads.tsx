@@ -4,19 +4,22 @@ import { Link } from 'wouter';
 import type { ManagedThread } from '#contract';
 import { usePages } from '../api/use-pages.ts';
 import { Ago } from '../components/ago.tsx';
+import { Customer } from '../components/customer.tsx';
 import { FilterBar, isFiltered } from '../components/filter-bar.tsx';
 import { FilterSelect } from '../components/filter-select.tsx';
+import { FilterSuggest } from '../components/filter-suggest.tsx';
 import { FilterText } from '../components/filter-text.tsx';
 import { LoadMore } from '../components/load-more.tsx';
 import { PageTitle } from '../components/page-title.tsx';
 import classes from '../components/parts.module.css';
 import { AgentPicker, OrganizationPicker } from '../components/pickers.tsx';
 import { QueryState } from '../components/query-state.tsx';
-import { RecordTable } from '../components/record-table.tsx';
+import { RecordList } from '../components/record-list.tsx';
+import { RecordRow } from '../components/record-table.tsx';
+import { RunStatus } from '../components/run-status.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { optionsOf, THREAD_STATUS, type ThreadStatusName } from '../components/status-table.ts';
-import { ThreadStatus } from '../components/thread-status.tsx';
 import { useUrlFilter } from '../components/url-filter.ts';
 
 /** More than a screen shows; a row takes some milliseconds to draw. */
@@ -43,7 +46,13 @@ export default function ThreadsPage() {
         isEmpty={(items) => items.length === 0}
         empty={isFiltered(filter) ? 'No Thread matches these filters.' : 'No Threads yet.'}
       >
-        {(items) => <ThreadsTable threads={items} />}
+        {(items) => (
+          // The list of other filters holds no row of this one.
+          <ThreadsTable
+            key={JSON.stringify([query, threads.query.isPlaceholderData])}
+            {...{ threads: items, hasMore: threads.hasMore }}
+          />
+        )}
       </QueryState>
       <LoadMore pages={threads} />
     </>
@@ -82,15 +91,19 @@ function Filters({ filter, change }: { filter: Filter; change: (changed: Partial
         value={filter.organizationId}
         onChange={(organizationId) => change({ organizationId })}
       />
-      <FilterText
-        label="User id"
-        placeholder="Id of the application"
+      <FilterSuggest
+        of="userId"
+        label="Customer"
+        placeholder="Any"
+        w={170}
         value={filter.userId}
         onChange={(userId) => change({ userId })}
       />
-      <FilterText
+      <FilterSuggest
+        of="externalRef"
         label="Reference"
-        placeholder="Exact reference"
+        placeholder="Any"
+        w={170}
         value={filter.externalRef}
         onChange={(externalRef) => change({ externalRef })}
       />
@@ -98,57 +111,57 @@ function Filters({ filter, change }: { filter: Filter; change: (changed: Partial
   );
 }
 
-function ThreadsTable({ threads }: { threads: ManagedThread[] }) {
+function ThreadsTable({ threads, hasMore }: { threads: ManagedThread[]; hasMore: boolean }) {
   return (
-    <RecordTable
+    <RecordList
       aria-label="Threads"
+      noun="Thread"
       highlightOnHover
-      minWidth={640}
-      columns={['Title', 'Status', 'Agent', 'User, reference', 'Updated']}
+      minWidth={800}
+      columns={['Newest Run', 'Title', 'Agent', 'Customer', 'Reference', 'Updated', 'Thread']}
+      rows={threads}
+      hasMore={hasMore}
     >
-      {threads.map((thread) => (
-        <ThreadRow key={thread.id} thread={thread} />
-      ))}
-    </RecordTable>
+      {(thread, isGone) => <ThreadRow key={thread.id} {...{ thread, isGone }} />}
+    </RecordList>
   );
 }
 
-function ThreadRow({ thread }: { thread: ManagedThread }) {
+function ThreadRow({ thread, isGone }: { thread: ManagedThread; isGone: boolean }) {
+  const { id, title, status, lastRunStatus, archived, agentId, agentName, externalRef, updatedAt } = thread;
   return (
-    <Table.Tr>
-      <Table.Td maw={{ base: 200, sm: 340 }}>
-        <Anchor component={Link} href={`/threads/${thread.id}`} size="sm" lineClamp={2} className={classes.breakable}>
-          {thread.title ?? 'Untitled'}
-        </Anchor>
-        <ShortId id={thread.id} of="Thread" />
-      </Table.Td>
+    <RecordRow isGone={isGone}>
       <Table.Td>
         <Group gap={4}>
-          <ThreadStatus status={thread.status} />
-          {thread.archived && <StatusBadge color="gray">Archived</StatusBadge>}
+          {lastRunStatus ? <RunStatus status={lastRunStatus} /> : <StatusBadge color="gray">No Run</StatusBadge>}
+          {status === 'TERMINATED' && <StatusBadge color="grape">Terminated</StatusBadge>}
+          {archived && <StatusBadge color="gray">Archived</StatusBadge>}
         </Group>
       </Table.Td>
-      <Table.Td>
-        <Anchor component={Link} href={`/agents/${thread.agentId}`} size="sm">
-          {thread.agentName}
+      <Table.Td maw={{ base: 200, sm: 340 }}>
+        <Anchor component={Link} href={`/threads/${id}`} size="sm" lineClamp={2} className={classes.breakable}>
+          {title ?? 'Untitled'}
         </Anchor>
-        <Text size="xs" c="dimmed">
-          {thread.organizationName}
-        </Text>
+      </Table.Td>
+      <Table.Td>
+        <Anchor component={Link} href={`/agents/${agentId}`} size="sm">
+          {agentName}
+        </Anchor>
       </Table.Td>
       <Table.Td maw={180}>
-        <Text size="sm" truncate title={thread.userId}>
-          {thread.userId}
+        <Customer {...thread} />
+      </Table.Td>
+      <Table.Td maw={140}>
+        <Text size="sm" truncate title={externalRef ?? ''}>
+          {externalRef ?? '–'}
         </Text>
-        {thread.externalRef !== null && (
-          <Text size="xs" c="dimmed" truncate title={thread.externalRef}>
-            {thread.externalRef}
-          </Text>
-        )}
       </Table.Td>
       <Table.Td>
-        <Ago time={thread.updatedAt} />
+        <Ago time={updatedAt} />
       </Table.Td>
-    </Table.Tr>
+      <Table.Td>
+        <ShortId id={id} of="Thread" />
+      </Table.Td>
+    </RecordRow>
   );
 }

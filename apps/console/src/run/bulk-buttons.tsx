@@ -45,7 +45,7 @@ export function BulkButtons({ filter, withinMinutes, isLive }: Props) {
 }
 
 /** Chooses the Runs, asks with their exact number, and starts. The page shows the progress (bulk-actions.tsx). */
-function useBulkAction(action: BulkAction['action'], filter: BulkFilter, withinMinutes: number): Action {
+export function useBulkAction(action: BulkAction['action'], filter: BulkFilter, withinMinutes = 0): Action {
   const confirm = useConfirm();
   const queries = useQueryClient();
   const [isBusy, setBusy] = useState(false);

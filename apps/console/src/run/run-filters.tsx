@@ -1,7 +1,9 @@
-import { SegmentedControl } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { Pill, SegmentedControl } from '@mantine/core';
 import { FilterBar } from '../components/filter-bar.tsx';
 import { FilterSelect } from '../components/filter-select.tsx';
-import { FilterText } from '../components/filter-text.tsx';
+import { formatTime } from '../components/format.ts';
+import { FilterSuggest } from '../components/filter-suggest.tsx';
 import { AgentPicker, OrganizationPicker } from '../components/pickers.tsx';
 import { hasEnded, optionsOf, RUN_STATUS, type RunStatusName } from '../components/status-table.ts';
 import { WINDOWS } from '../components/windows.ts';
@@ -14,9 +16,23 @@ export const RUN_FILTERS = [
   'errorCode',
   'cause',
   'userId',
+  'externalRef',
   'within',
+  'endedSince',
+  'mayBeRetried',
 ] as const;
 export type RunFilter = Record<(typeof RUN_FILTERS)[number], string>;
+
+/** Whether only live Runs are shown. A filter for ended Runs implies all, also in a link without a scope. */
+export const showsLive = ({ scope, status, errorCode, endedSince }: RunFilter): boolean =>
+  scope !== 'all' && errorCode === '' && endedSince === '' && !hasEnded(status as RunStatusName);
+
+const SUGGESTED = [
+  { of: 'errorCode', label: 'Error', width: 170 },
+  { of: 'cause', label: 'Cause', width: 220 },
+  { of: 'userId', label: 'Customer', width: 170 },
+  { of: 'externalRef', label: 'Reference', width: 170 },
+] as const;
 
 interface Props {
   filter: RunFilter;
@@ -25,18 +41,18 @@ interface Props {
 
 export function RunFilters({ filter, change }: Props) {
   // The choice between the two lists is not a filter.
-  const { scope: shown, ...filters } = filter;
-  const isOfEnded = filter.errorCode !== '' || filter.cause !== '' || hasEnded(filter.status as RunStatusName);
+  const { scope: _, ...filters } = filter;
+  const ofEnded = hasEnded(filter.status as RunStatusName) ? { status: '' } : {};
   return (
     <FilterBar {...{ filter: filters, change }} label="Filter Runs">
       <SegmentedControl
         size="xs"
         aria-label="Which Runs"
-        value={shown === 'all' ? 'all' : 'live'}
+        value={showsLive(filter) ? 'live' : 'all'}
         // Filters for ended Runs would match no live Run.
         onChange={(scope) =>
           change(
-            scope === 'all' ? { scope } : { scope: '', ...(isOfEnded ? { status: '', errorCode: '', cause: '' } : {}) },
+            scope === 'all' ? { scope } : { scope: '', errorCode: '', endedSince: '', mayBeRetried: '', ...ofEnded },
           )
         }
         data={[
@@ -50,6 +66,17 @@ export function RunFilters({ filter, change }: Props) {
         value={filter.status}
         onChange={(status) => change(hasEnded(status as RunStatusName) ? { status, scope: 'all' } : { status })}
       />
+      {SUGGESTED.map(({ of, label, width }) => (
+        <FilterSuggest
+          key={of}
+          {...{ of, label }}
+          placeholder="Any"
+          w={width}
+          value={filter[of]}
+          // Also shows ended Runs if there is a value.
+          onChange={(value) => change(value === '' ? { [of]: value } : { [of]: value, scope: 'all' })}
+        />
+      ))}
       <AgentPicker label="Agent" value={filter.agentId} onChange={(agentId) => change({ agentId })} />
       <OrganizationPicker
         label="Organization"
@@ -62,24 +89,36 @@ export function RunFilters({ filter, change }: Props) {
         value={filter.within}
         onChange={(within) => change({ within })}
       />
-      <FilterText
-        label="Error code"
-        placeholder="Exact code"
-        value={filter.errorCode}
-        onChange={(errorCode) => change(errorCode === '' ? { errorCode } : { errorCode, scope: 'all' })}
-      />
-      <FilterText
-        label="Cause"
-        placeholder="As the list shows it"
-        value={filter.cause}
-        onChange={(cause) => change(cause === '' ? { cause } : { cause, scope: 'all' })}
-      />
-      <FilterText
-        label="User id"
-        placeholder="Exact id"
-        value={filter.userId}
-        onChange={(userId) => change(userId === '' ? { userId } : { userId, scope: 'all' })}
-      />
+      <LinkFilters {...{ filter, change }} />
     </FilterBar>
+  );
+}
+
+/** Filters that only links of the overview set. */
+function LinkFilters({ filter, change }: Props) {
+  return (
+    <>
+      {filter.endedSince !== '' && (
+        <RemovablePill onRemove={() => change({ endedSince: '' })}>
+          Ended since {formatTime(filter.endedSince)}
+        </RemovablePill>
+      )}
+      {filter.mayBeRetried !== '' && (
+        <RemovablePill onRemove={() => change({ mayBeRetried: '' })}>Can be retried</RemovablePill>
+      )}
+    </>
+  );
+}
+
+function RemovablePill({ onRemove, children }: { onRemove: () => void; children: ReactNode }) {
+  return (
+    <Pill
+      withRemoveButton
+      size="md"
+      onRemove={onRemove}
+      removeButtonProps={{ 'aria-label': 'Remove this filter', 'aria-hidden': false, tabIndex: 0 }}
+    >
+      {children}
+    </Pill>
   );
 }

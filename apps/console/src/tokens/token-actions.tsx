@@ -8,7 +8,7 @@ import { Dialog } from '../components/dialog.tsx';
 import { ErrorNote } from '../components/query-state.tsx';
 import { SecretDialog, useSecret } from './secret-dialog.tsx';
 import { LimitToken } from './token-limits.tsx';
-import { GRACES } from './token-look.ts';
+import { DEFAULT_GRACE, GRACES } from './token-look.ts';
 
 /** What can be done to a token that still is good. */
 export function TokenActions({ token }: { token: TokenRecord }) {
@@ -39,13 +39,13 @@ export function TokenActions({ token }: { token: TokenRecord }) {
 
 function RotateToken({ token }: { token: TokenRecord }) {
   const [isOpen, setOpen] = useState(false);
-  const [grace, setGrace] = useState(GRACES[0]!);
+  const [grace, setGrace] = useState(DEFAULT_GRACE);
   const secret = useSecret(() =>
     post('/tokens/{tokenId}/rotate', { params: { tokenId: token.id }, body: { graceSeconds: grace.seconds } }),
   );
   const close = () => {
     setOpen(false);
-    setGrace(GRACES[0]!);
+    setGrace(DEFAULT_GRACE);
     secret.forget();
   };
   return (

@@ -35,3 +35,6 @@ export const GRACES: { label: string; seconds: number }[] = [
   { label: 'for 1 day', seconds: 86_400 },
   { label: 'for 7 days', seconds: 604_800 },
 ];
+
+/** An hour, to deploy the new secret. */
+export const DEFAULT_GRACE = GRACES[1]!;
