@@ -21,9 +21,12 @@ export function Failure({ run }: { run: ManagedRun }) {
         )}
         {cause && (
           <>
-            <Text size="sm" fw={600}>
-              {cause.summary}
-            </Text>
+            {/* The summary of a limit of the Run is its code, which the title has. */}
+            {cause.summary !== error?.code && (
+              <Text size="sm" fw={600}>
+                {cause.summary}
+              </Text>
+            )}
             {cause.message !== undefined && (
               <Code block style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
                 {cause.message}
