@@ -108,6 +108,9 @@ describeInBrowser('what operators do in the console', () => {
     test('allow and reject what a tool asks', () =>
       visit('narrow', async ({ page, open }) => {
         const { runId, threadId } = await world.begin('/confirm 2 Write to Ann', 'waiting_input');
+        // On a phone, each value has the name of its column.
+        await open(`/runs/${runId}`);
+        await page.locator('td[data-label="Tool"]').getByText('Send a note').first().waitFor();
         await open('/confirmations');
         const answers = (name: RegExp) =>
           page

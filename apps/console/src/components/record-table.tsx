@@ -56,11 +56,9 @@ export function RecordRow({ children, isGone = false, ...row }: RowProps) {
   const labels = use(LabelsContext);
   return (
     <Table.Tr role="row" {...row} {...(isGone ? { 'data-gone': true } : {})}>
-      {Children.map(children, (cell, i) =>
-        isValidElement(cell)
-          ? cloneElement(cell as ReactElement<Record<string, unknown>>, { role: 'cell', 'data-label': labels[i] })
-          : cell,
-      )}
+      {Children.toArray(children)
+        .filter((cell): cell is ReactElement<Record<string, unknown>> => isValidElement(cell))
+        .map((cell, i) => cloneElement(cell, { role: 'cell', 'data-label': labels[i] }))}
     </Table.Tr>
   );
 }
