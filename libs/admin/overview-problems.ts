@@ -115,16 +115,18 @@ const CHECKS: Record<Problem['kind'], (all: Found) => Finding | Finding[] | null
   },
 
   provider_failing: ({ found }) =>
-    found
-      .filter(({ kind }) => kind === 'provider_failing')
-      .map((row) => {
-        const what = `${countRuns(row.count, 'waits', 'wait')} for a model provider: ${whyOf(row)}.`;
-        const how =
-          'Waiting Runs continue when it answers. Until then, one calls it every 3 s, or later if it asks for that. Check its status.';
-        const { count, since, runs } = row;
-        const id = `provider_failing ${whyOf(row)}`;
-        return { id, severity: 'warning', count, since, runs, cause: causeOf(row), message: `${what} ${how}` };
-      }),
+    // Several circuits can fail for one cause: each key of a provider has its own.
+    joinedBy(
+      found.filter(({ kind }) => kind === 'provider_failing'),
+      whyOf,
+    ).map((row) => {
+      const what = `${countRuns(row.count, 'waits', 'wait')} for a model provider: ${whyOf(row)}.`;
+      const how =
+        'Waiting Runs continue when it answers. Until then, one calls it every 3 s, or later if it asks for that. Check its status.';
+      const { count, since, runs } = row;
+      const id = `provider_failing ${whyOf(row)}`;
+      return { id, severity: 'warning', count, since, runs, cause: causeOf(row), message: `${what} ${how}` };
+    }),
 
   failed_runs: ({ found }) => {
     const groups = groupFailed(found.filter(({ kind }) => kind === 'failed_runs'));
@@ -162,12 +164,14 @@ const MAX_RUNS = 5;
 
 /** Returns the failed Runs by Agent and cause, the most first. Causes with the same summary are one. */
 function groupFailed(rows: readonly FailedRuns[]): FailedRuns[] {
+  const groups = joinedBy(rows, (row) => JSON.stringify([row.agentId, row.code, whyOf(row)]));
+  return groups.sort((a, b) => b.count - a.count || (a.since < b.since ? -1 : 1));
+}
+
+function joinedBy(rows: readonly FailedRuns[], keyOf: (row: FailedRuns) => string): FailedRuns[] {
   const groups = new Map<string, FailedRuns[]>();
-  for (const row of rows) {
-    const key = JSON.stringify([row.agentId, row.code, whyOf(row)]);
-    groups.set(key, [...(groups.get(key) ?? []), row]);
-  }
-  return [...groups.values()].map(joined).sort((a, b) => b.count - a.count || (a.since < b.since ? -1 : 1));
+  for (const row of rows) groups.set(keyOf(row), [...(groups.get(keyOf(row)) ?? []), row]);
+  return [...groups.values()].map(joined);
 }
 
 function joined(rows: readonly FailedRuns[]): FailedRuns {

@@ -43,7 +43,6 @@ export type TimelineEvent =
 export interface TimelineOptions {
   /** Display name of the model or harness. */
   modelName: string;
-  /** Prices in the Run's version of its Agent; null if it has none. */
   /** Returns the prices of the Agent's first model, or of a fallback model by its place; null if they are not known. */
   pricesOf: (fallback?: number) => Prices | null;
   /** RFC 3339. A delay that ends later is still open. */
@@ -306,7 +305,8 @@ class TimelineFold {
     usage.outputTokens += outputTokens;
     if (cachedInputTokens !== undefined) usage.cachedInputTokens = (usage.cachedInputTokens ?? 0) + cachedInputTokens;
     const prices = this.options.pricesOf(this.lastModel?.fallback);
-    if (usage.cost !== null && prices !== null) usage.cost += costOf(data, prices);
+    // A sum without some of the steps would look like the whole cost.
+    usage.cost = usage.cost === null || prices === null ? null : usage.cost + costOf(data, prices);
   }
 }
 

@@ -147,6 +147,18 @@ test('cancels live Runs that match, and checks each Run again', async () => {
   expect((await runsOf(queued!))[0]!.status).toBe('cancelled');
 });
 
+test('finds the live Runs of a customer that are older than a page of others', async () => {
+  const agentId = await admin.api.newAgent();
+  const theirs = await newRun(agentId);
+  await admin.pool.query(`update thread_summaries set user_id = 'customer-7' where thread_id = $1`, [theirs.threadId]);
+  await times(3, () => newRun(agentId));
+  for (const limit of [1, 2]) {
+    const { runs } = await admin.do('listRuns', { query: { userId: 'customer-7', limit } });
+    expect(runs.map(({ id }) => id)).toEqual([theirs.runId]);
+  }
+  expect(await plan('cancel', { userId: 'customer-7' })).toMatchObject({ runs: 1, left: 1 });
+});
+
 test('with no match, it is done and changes nothing', async () => {
   const agentId = await admin.api.newAgent();
   await newRun(agentId);
@@ -208,15 +220,16 @@ test('can be stopped: the Runs that are left stay unchanged', async () => {
   await admin.do('stopBulkAction', { params: { bulkActionId: id } });
   await client.query('rollback');
   client.release();
-  const stopped = await eventually(
-    async () => {
-      const bulk = await find(id);
-      return bulk.done > 0 && bulk.done === (await find(id)).done ? bulk : undefined;
-    },
-    { what: 'the batch has ended' },
-  );
-  expect(stopped).toMatchObject({ state: 'stopped', notDone: 0 });
-  expect(stopped.left).toBeGreaterThanOrEqual(10);
+  // The batch of 20 ends. The next bulk action begins after it.
+  await eventually(async () => (await find(id)).done === 20, { what: 'the batch has ended' });
+  const other = await admin.api.newAgent();
+  await newFailure(other);
+  const next = await plan('retry', { agentId: other });
+  await start(next.id);
+  await ended(next.id);
+  expect(await find(id)).toMatchObject({ state: 'stopped', done: 20, notDone: 0, left: 10 });
+  const runs = await Promise.all(failures.map(runsOf));
+  expect(runs.filter(({ length }) => length === 1)).toHaveLength(10);
   const refused = await admin.refused('startBulkAction', { params: { bulkActionId: id } });
   expect(refused).toEqual(['conflict', 'The bulk action was stopped. Plan another one.']);
 });

@@ -213,10 +213,13 @@ const rotate: CommandSpec<[string], Options & { grace?: number; now?: true }> = 
     ['token rotate ci --now --yes', 'if the old secret leaked'],
   ],
   asks: ([given], { now }) => (now ? `Reject the current secret of ${given} at once?` : null),
-  async run(session, [given], { grace = HOUR_S, now }) {
-    if (now && grace !== HOUR_S) throw new CommandError('usage', 'Give either --now or --grace.');
+  async run(session, [given], { grace, now }) {
+    if (now && grace !== undefined) throw new CommandError('usage', 'Give either --now or --grace.');
     const params = { tokenId: await tokenId(session, given) };
-    await printSecret(session, await session.call('rotateToken', { params, body: { graceSeconds: now ? 0 : grace } }));
+    await printSecret(
+      session,
+      await session.call('rotateToken', { params, body: { graceSeconds: now ? 0 : (grace ?? HOUR_S) } }),
+    );
   },
 };
 

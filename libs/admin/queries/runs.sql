@@ -42,8 +42,9 @@ where ($1::text is null or r.run_id = $1)
           and ($6::text is null or l.run_id < $6)
           and ($10::text is null or l.run_id >= $10)
         order by l.run_id desc
-        -- The other conditions below apply only to claimed Runs, which are few, or to the edge of the page.
-        limit case when $5 in ('booting', 'running') or $9::timestamptz is not null or $13::text[] is not null then null else $11::integer end)))
+        -- With the other conditions below, all live Runs are looked through: a page of them could have none that matches.
+        limit case when $5 in ('booting', 'running') or $9::timestamptz is not null or $13::text[] is not null
+                     or coalesce($8::text, $12::text, $14::text, $15::timestamptz::text, $16::boolean::text) is not null then null else $11::integer end)))
   and ($3::text is null or t.organization_id = $3 and t.agent_id = any (array(
         select a.id from agents a where a.organization_id = $3)))
   and ($4::text is null or t.agent_id = $4)

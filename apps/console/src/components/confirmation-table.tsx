@@ -18,8 +18,10 @@ import { ToolArguments } from './tool-arguments.tsx';
 type Request = WaitingRun['requests'][number];
 
 interface Row {
-  /** The id of the Run, then the place of the request, so that the rows of a Run stay together. */
+  /** The id of the request, so that no other request ever takes the row under the pointer. */
   id: string;
+  /** The id of the Run. */
+  place: string;
   waiting: WaitingRun;
   request: Request;
   /** Whether it is the first request of its Run. */
@@ -40,9 +42,7 @@ interface Props {
 export function ConfirmationTable({ waiting, hasMore, isOfThread = false }: Props) {
   const rows = waiting.flatMap((run): Row[] =>
     run.requests.map((request, i) => {
-      // Sorted by id, newest first, so that the first request of a Run has the largest one.
-      const id = `${run.runId} ${String(run.requests.length - i).padStart(4, '0')}`;
-      return { id, waiting: run, request, isFirst: i === 0 };
+      return { id: request.requestId, place: run.runId, waiting: run, request, isFirst: i === 0 };
     }),
   );
   return (
@@ -55,12 +55,12 @@ export function ConfirmationTable({ waiting, hasMore, isOfThread = false }: Prop
       hasMore={hasMore}
       verticalSpacing="xs"
     >
-      {({ id, ...row }, isGone) => <RequestRow key={id} {...{ ...row, isOfThread, isGone }} />}
+      {({ id, place: _, ...row }, isGone) => <RequestRow key={id} {...{ ...row, isOfThread, isGone }} />}
     </RecordList>
   );
 }
 
-type RowProps = Omit<Row, 'id'> & { isOfThread: boolean; isGone: boolean };
+type RowProps = Omit<Row, 'id' | 'place'> & { isOfThread: boolean; isGone: boolean };
 
 function RequestRow({ waiting, request, isFirst, isOfThread, isGone }: RowProps) {
   const { runId, threadId, threadTitle, agentName, organizationName, userId, since, expiresAt, requests } = waiting;
@@ -108,7 +108,7 @@ function RequestRow({ waiting, request, isFirst, isOfThread, isGone }: RowProps)
       </Table.Td>
       <Table.Td ta="right">
         {isGone ? (
-          <Text size="sm">Answered</Text>
+          <Text size="sm">No longer waits</Text>
         ) : (
           <Stack gap={6} align="flex-end">
             <AnswerButtons threadId={threadId} request={request} />

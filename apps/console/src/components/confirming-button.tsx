@@ -2,30 +2,34 @@ import { useEffect, useState, type ComponentProps } from 'react';
 import { ActionButton } from './action-button.tsx';
 
 const ARMED_MS = 5_000;
+/** The second click of a double-click comes sooner. Milliseconds. */
+const PAUSE_MS = 500;
 
 interface Props extends ComponentProps<typeof ActionButton> {
   needsSecondClick: boolean;
 }
 
-/** A button whose action can need a second click within five seconds. After the first one, it says so. */
+/** A button whose action can need a second click, from half a second to five seconds after the first. Then its label says so. */
 export function ConfirmingButton({ needsSecondClick, action, label, color, ...button }: Props) {
-  const [isArmed, setArmed] = useState(false);
+  const [armedAt, setArmedAt] = useState<number | null>(null);
   useEffect(() => {
-    if (!isArmed) return undefined;
-    const timer = setTimeout(setArmed, ARMED_MS, false);
+    if (armedAt === null) return undefined;
+    const timer = setTimeout(setArmedAt, ARMED_MS, null);
     return () => clearTimeout(timer);
-  }, [isArmed]);
+  }, [armedAt]);
   const act = async (): Promise<unknown> => {
-    if (needsSecondClick && !isArmed) return setArmed(true);
-    setArmed(false);
+    const now = Date.now();
+    if (needsSecondClick && armedAt === null) return setArmedAt(now);
+    if (needsSecondClick && now - armedAt! < PAUSE_MS) return undefined;
+    setArmedAt(null);
     return action.act();
   };
   return (
     <ActionButton
       {...button}
-      {...(isArmed ? { color: 'red' } : color === undefined ? {} : { color })}
+      {...(armedAt !== null ? { color: 'red' } : color === undefined ? {} : { color })}
       action={{ ...action, act }}
-      label={isArmed ? `Click again: ${label}` : label}
+      label={armedAt === null ? label : `Click again: ${label}`}
     />
   );
 }

@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef, useState, type ComponentProps, type FocusEvent
 import { Box, Button, Group, Text } from '@mantine/core';
 import { counted } from './format.ts';
 import { RecordTable } from './record-table.tsx';
-import { steadyRows } from './steady-rows.ts';
+import { steadyRows, type Identified } from './steady-rows.ts';
 
 interface Props<Row> extends Omit<ComponentProps<typeof RecordTable>, 'children'> {
   rows: readonly Row[];
@@ -18,7 +18,7 @@ interface Props<Row> extends Omit<ComponentProps<typeof RecordTable>, 'children'
  * Shows records that are read again and again, newest first. While the pointer or the focus is on the rows, none of them moves;
  * a button shows the new ones.
  */
-export function RecordList<Row extends { id: string }>({ rows, hasMore, noun, children, ...table }: Props<Row>) {
+export function RecordList<Row extends Identified>({ rows, hasMore, noun, children, ...table }: Props<Row>) {
   const box = useRef<HTMLDivElement>(null);
   const [held, setHeld] = useState(rows);
   // Asked when rows arrive, because an element that is removed tells nobody that it has lost the focus.

@@ -27,3 +27,10 @@ test('a held row that new ones pushed to the next page has not left the list', (
 test('an empty list that is held shows no new row', () => {
   expect(steadyRows([], [row('1')])).toEqual({ shown: [], gone: new Set(), fresh: 1 });
 });
+
+test('rows with one place are told apart by their ids: if the last one leaves, the others stay themselves', () => {
+  const [a, b, c] = ['a', 'b', 'c'].map((id) => ({ id, place: 'run' }));
+  expect(steadyRows([a!, b!, c!], [a!, b!])).toEqual({ shown: [a, b, c], gone: new Set(['c']), fresh: 0 });
+  const next = { id: 'd', place: 'run' };
+  expect(steadyRows([a!], [next])).toEqual({ shown: [a], gone: new Set(['a']), fresh: 1 });
+});

@@ -115,9 +115,11 @@ function failedFilter({ kind, agentId, errorCode, cause }: Problem, overview: Ov
 function linkOf(problem: Problem, overview: Overview): LinkTo | undefined {
   const { kind, cause } = problem;
   if (kind === 'failed_runs') {
-    const chosen = failedFilter(problem, overview) ?? { endedSince: sinceOf(overview) };
-    const query = new URLSearchParams({ scope: 'all', status: 'failed', mayBeRetried: 'true', ...chosen });
-    return { to: `/runs?${query.toString()}`, label: 'These Runs' };
+    const chosen = failedFilter(problem, overview);
+    const rest = { endedSince: sinceOf(overview), ...chosen };
+    const query = new URLSearchParams({ scope: 'all', status: 'failed', mayBeRetried: 'true', ...rest });
+    // No filter selects the rest of several causes.
+    return { to: `/runs?${query.toString()}`, label: chosen ? 'These Runs' : 'All failed Runs' };
   }
   const link = LINKS[kind];
   if (kind !== 'provider_failing' || !link || !cause) return link;

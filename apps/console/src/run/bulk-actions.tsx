@@ -20,21 +20,21 @@ const RUNNING_EVERY_MS = 1_000;
 const IDLE_EVERY_MS = 5_000;
 /** How long an ended bulk action is shown, milliseconds. */
 const SHOWN_MS = 15 * 60_000;
-const SHOWN = 3;
+/** The newest that are looked through. */
+const READ = 20;
 
 /** The bulk actions of all operators that run, or that ended some minutes ago. */
 export function BulkActions() {
-  const { data } = useOperation(
+  const { data, dataUpdatedAt } = useOperation(
     '/bulk-actions',
-    { query: { limit: SHOWN } },
+    { query: { limit: READ } },
     {
       refetchInterval: (answer) =>
         answer?.bulkActions.some(({ state }) => state === 'running') ? RUNNING_EVERY_MS : IDLE_EVERY_MS,
     },
   );
-  const [now] = useState(() => Date.now());
   const shown = (data?.bulkActions ?? []).filter(
-    ({ endedAt }) => endedAt === null || Date.parse(endedAt) > now - SHOWN_MS,
+    ({ endedAt }) => endedAt === null || Date.parse(endedAt) > dataUpdatedAt - SHOWN_MS,
   );
   if (shown.length === 0) return null;
   return (
