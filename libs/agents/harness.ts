@@ -57,7 +57,7 @@ export interface ModelCandidate {
   manifest: AgentManifest;
   /** The id of the provider and key. Runs with the same id wait together while the provider fails (docs/adr/0041). */
   circuit: string;
-  /** What the message of the step records; undefined if there is only one model. */
+  /** The model that the message of the step names; undefined if there is only one. */
   model?: AnsweringModel;
 }
 

@@ -242,3 +242,34 @@ test('cannot be started an hour after it was planned', async () => {
   const refused = await admin.refused('startBulkAction', { params: { bulkActionId: id } });
   expect(refused).toEqual(['conflict', 'The bulk action was planned over an hour ago. Plan another one.']);
 });
+
+test('the list chooses Runs by their end and by whether they can be retried', async () => {
+  const agentId = await admin.api.newAgent();
+  const [retried, failure] = [await newFailure(agentId), await newFailure(agentId)];
+  await admin.do('retryRun', { params: { runId: retried.runId } });
+  const idsOf = async (query: object) =>
+    (await admin.do('listRuns', { query: { agentId, status: 'failed', scope: 'all', ...query } })).runs.map(
+      ({ id }) => id,
+    );
+  expect(await idsOf({ mayBeRetried: 'true' })).toEqual([failure.runId]);
+  expect(await idsOf({ mayBeRetried: 'false' })).toEqual([retried.runId]);
+  const { completedAt } = (await admin.do('getRun', { params: { runId: failure.runId } })).run;
+  expect(await idsOf({ endedSince: completedAt! })).toEqual([failure.runId]);
+});
+
+test('filters suggest the values that begin with, or contain, what is typed', async () => {
+  const agentId = await admin.api.newAgent();
+  const { threadId } = await newFailure(agentId, 'provider_unavailable', { ...overloaded, name: 'suggested.example' });
+  await admin.pool.query(
+    `update thread_summaries set user_id = 'Suggested-7', client_external_ref = 'Order-4711' where thread_id = $1`,
+    [threadId],
+  );
+  const valuesOf = async (of: 'errorCode' | 'cause' | 'userId' | 'externalRef', text?: string) =>
+    (await admin.do('suggestFilterValues', { query: { of, text } })).values;
+  expect(await valuesOf('cause', 'SUGGESTED')).toEqual(['HTTP 503 from suggested.example']);
+  expect(await valuesOf('errorCode', 'unavail')).toEqual(['provider_unavailable']);
+  expect(await valuesOf('errorCode')).toContain('provider_unavailable');
+  expect(await valuesOf('userId', 'suggested')).toEqual(['Suggested-7']);
+  expect(await valuesOf('userId', 'uggested')).toEqual([]);
+  expect(await valuesOf('externalRef', 'order-4')).toEqual(['Order-4711']);
+});

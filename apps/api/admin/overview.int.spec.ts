@@ -181,3 +181,19 @@ test('parallel requests for the same window share one overview', async () => {
   const isNew = async () => (await of(5)).at > first.at;
   await eventually(isNew, { what: 'a new overview is measured', timeoutMs: 30_000 });
 });
+
+test('the start latency leaves out Runs that waited while an operator had paused the queue', async () => {
+  const before = await overviewWhere('it is read', () => true);
+  await admin.do('pauseQueue');
+  const paused = await newRun();
+  await admin.do('resumeQueue');
+  await admin.api.startRun(paused.threadId, paused.runId);
+  const other = await newRun();
+  await admin.api.startRun(other.threadId, other.runId);
+  const { created } = { created: before.series.reduce((sum, part) => sum + part.created, 0) };
+  const after = await overviewWhere(
+    'both Runs are counted',
+    ({ series }) => series.reduce((sum, part) => sum + part.created, 0) === created + 2,
+  );
+  expect(after.startLatency.count).toBe(before.startLatency.count + 1);
+});

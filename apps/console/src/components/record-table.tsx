@@ -27,7 +27,7 @@ export function RecordTable({ columns, minWidth, maxHeight, children, className,
       minWidth={minWidth}
       {...(maxHeight === undefined ? {} : { maxHeight })}
     >
-      {/* On a phone, the style of the rows would take their roles away. */}
+      {/* Explicit roles, because the style of rows on a phone (`display: block`) would remove them. */}
       <Table role="table" {...table} className={[classes.table, className].filter(Boolean).join(' ')}>
         <Table.Thead role="rowgroup">
           <Table.Tr role="row">

@@ -1,6 +1,6 @@
 import type { BulkAction } from '#contract';
 
-/** What is said of each bulk action. */
+/** The words for each bulk action. */
 export const BULK_WORDS: Record<BulkAction['action'], { verb: string; done: string; name: string }> = {
   cancel: { verb: 'Cancel', done: 'cancelled', name: 'Cancellation' },
   retry: { verb: 'Retry', done: 'retried', name: 'Retry' },

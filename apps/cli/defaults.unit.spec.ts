@@ -1,0 +1,28 @@
+import { run } from './cli.testing.ts';
+import { EXIT } from './exit-codes.ts';
+
+const ID = '01JD0000000000000000000000';
+const minted = { token: { id: ID, name: 'ci' }, secret: `spool_op_${'A'.repeat(48)}` };
+
+test.each([
+  [[], 3_600],
+  [['--grace', '7d'], 604_800],
+  [['--now', '--yes'], 0],
+])('token rotate %j keeps the old secret for that many seconds', async (options, graceSeconds) => {
+  const { calls } = await run(['token', 'rotate', ID, ...options], { rotateToken: minted });
+  expect(calls.at(-1)).toEqual({ name: 'rotateToken', input: { params: { tokenId: ID }, body: { graceSeconds } } });
+});
+
+test('token rotate takes either --now or --grace', async () => {
+  const { code, calls } = await run(['token', 'rotate', ID, '--now', '--grace', '1h', '--yes'], {});
+  expect([code, calls]).toEqual([EXIT.usage, []]);
+});
+
+test.each([
+  [[], 'false'],
+  [['--sessions'], undefined],
+  [['--action', 'session.opened'], undefined],
+])('audit %j hides sign-ins unless they are asked for', async (options, sessions) => {
+  const { calls } = await run(['audit', ...options], { listAudit: { entries: [], nextCursor: null } });
+  expect((calls[0]!.input as { query: { sessions?: string } }).query.sessions).toBe(sessions);
+});
