@@ -261,7 +261,8 @@ test('run show tells what a Run spent its time and tokens on', async () => {
   const at = (ms: number) => new Date(Date.parse(createdAt) + ms).toISOString();
   const ended = { ...span, startedAt: createdAt, endedAt: at(1_500), firstTextAt: at(250) };
   const timeline = {
-    ...{ agentVersion: 3, losses: 1, isComplete: false },
+    ...{ agentVersion: 3, losses: 1, isComplete: false, output: null },
+    input: { text: `Where is it?${' '.repeat(600)}`, length: 612 },
     spans: [
       { ...ended, kind: 'model', name: 'claude', inputTokens: 12, outputTokens: 34 },
       { ...open, kind: 'tool', name: 'Look', startedAt: at(1_500) },
@@ -271,6 +272,7 @@ test('run show tells what a Run spent its time and tokens on', async () => {
   const answer = { run: { id: ID, status: 'running', work: null, error: null, cause }, timeline };
   const { out } = await run(['run', 'show', ID], { getRunTimeline: answer });
   expect(out).toMatch(/\nid +01JD|^id +01JD/);
+  expect(out).toMatch(/\ninput +Where is it\? +… \(612 characters; run events shows all\)\noutput +-\n/);
   expect(out).toMatch(/\ncost +0\.25\nlosses +1\n/);
   expect(out).toMatch(/\S+Z +1\.500 s +model +claude +ok +1 +0\.250 s +12 +34 +-\n/);
   expect(out).toMatch(/\S+Z +running +tool +Look +- +1 +- +- +- +503 from api\.example\n/);

@@ -3,15 +3,12 @@ import type { WaitingRun } from '#contract';
 import { namedStatement, rethrowUnavailable } from '#platform';
 import { changeThread } from './change-run.ts';
 import type { SomeHandlers } from './handlers.ts';
-import { AdminReader } from './reader.ts';
+import { AdminReader, PAGE_BYTES } from './reader.ts';
 import { missing } from './refused.ts';
 import { findRun, findThread, type ThreadHandlerParts } from './thread-handlers.ts';
 
 const WAITING_RUNS = namedStatement(`${import.meta.dirname}/queries`, 'waiting-runs.sql').text;
 const CONFIRMATION = namedStatement(`${import.meta.dirname}/queries`, 'confirmation.sql').text;
-
-/** The target size of a page, bytes. The last Run can exceed it by the requests of one model step, about a megabyte. */
-const PAGE_BYTES = 2 * 1024 * 1024;
 
 /** Handles confirmation requests of Runs, which operators can decide for people. */
 export function confirmationHandlers(

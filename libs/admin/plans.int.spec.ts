@@ -95,6 +95,14 @@ test.each(Object.entries(OVERVIEW))('reads %s for 5 minutes without a full scan'
   expect(await plansOf((on) => on.query({ text, values: valuesOf(ago(5)) }))).toEqual([]);
 });
 
+test.each<[string, () => unknown[]]>([
+  ['run-content.sql', () => [seeded.threadId, 0, 100, 2_000_000]],
+  ['run-texts.sql', () => [seeded.threadId, seeded.threadId, 9, 20_000]],
+])('reads %s without a full scan', async (fileName, valuesOf) => {
+  const { text } = namedStatement(join(import.meta.dirname, 'queries'), fileName);
+  expect(await plansOf((on) => on.query({ text, values: valuesOf() }))).toEqual([]);
+});
+
 test('reads the longest unused Agent of a full service token without a full scan', async () => {
   const { text } = namedStatement(join(import.meta.dirname, 'queries'), 'longest-unused-agent.sql');
   expect(await plansOf((on) => on.query({ text, values: [seeded.personId] }))).toEqual([]);

@@ -8,7 +8,6 @@ import {
   type FailureCause,
   type StoredEvent,
   type ToolCall,
-  type ToolCompleted,
 } from '#domain';
 
 type TimelineType = EventTypesWith<'inTimeline'>;
@@ -16,7 +15,7 @@ type TimelineType = EventTypesWith<'inTimeline'>;
 type Needed<Type extends TimelineType, Field extends keyof EventOf<Type>['data'] = never> = {
   type: Type;
   data: Pick<EventOf<Type>['data'], Field>;
-} & Pick<StoredEvent, 'attempt' | 'occurredAt'>;
+} & Pick<StoredEvent, 'version' | 'attempt' | 'occurredAt'>;
 
 type Called = Pick<ToolCall, 'toolCallId' | 'toolName' | 'title'>;
 type CalledIn<Type extends TimelineType> = Omit<Needed<Type>, 'data'> & { data: Called };
@@ -51,6 +50,7 @@ export interface TimelineOptions {
   endedAt: string | null;
 }
 
+type TimelineEventOf<Type extends TimelineType> = Extract<TimelineEvent, { type: Type }>;
 type RunEvent = Extract<TimelineEvent, { type: `run.${string}` }>;
 type Outcome = NonNullable<TimelineSpan['outcome']>;
 type Kind = TimelineSpan['kind'];
@@ -69,9 +69,17 @@ export function runTimeline(events: readonly TimelineEvent[], options: TimelineO
 }
 
 /** `cancelledBy`: the id of the person, token or operator. */
-type FoldedTimeline = Omit<RunTimeline, 'isComplete' | 'cancelledBy'> & { cancelledBy: string | null };
+type FoldedTimeline = Omit<RunTimeline, 'isComplete' | 'cancelledBy' | 'input' | 'output'> & {
+  cancelledBy: string | null;
+};
 
 const BOOT = 'Boot';
+
+/** `version`: of the newest event that has the input of the call. */
+interface KnownCall {
+  title: string;
+  version: number;
+}
 
 interface Wait {
   since: string;
@@ -91,9 +99,10 @@ class TimelineFold {
   private claim: { attempt: number | null; holder: string | null; since: string } | null = null;
   /** Spans in progress. At most one model step, boot or wait for a person; any number of tools. */
   private open: TimelineSpan[] = [];
-  /** Titles of the calls of the last message without a result, by their id. */
-  private calls = new Map<string, string>();
-  private asked = new Map<string, string>();
+  /** The calls of the last message without a result, by their id. */
+  private calls = new Map<string, KnownCall>();
+  /** The calls that a person was asked about, by their id. */
+  private asked = new Map<string, KnownCall>();
   private lastStep: TimelineSpan | null = null;
   private lastModel: AnsweringModel | undefined;
   /** The step that the claim began with. */
@@ -116,7 +125,7 @@ class TimelineFold {
   }
 
   apply(event: TimelineEvent): void {
-    const { occurredAt: at } = event;
+    const { occurredAt: at, version } = event;
     switch (event.type) {
       case 'run.queued':
         this.agentVersion = event.data.agentVersion;
@@ -136,22 +145,23 @@ class TimelineFold {
       case 'assistant.message_added':
         this.lastStep = this.end('model', at, 'ok');
         this.lastModel = event.data.model;
+        if (this.lastStep !== null) this.lastStep.outputVersion = version;
         if (this.lastStep !== null && this.lastModel !== undefined) this.lastStep.name = this.lastModel.name;
-        this.calls = new Map(event.data.toolCalls.map(({ toolCallId, title }) => [toolCallId, title]));
+        this.calls = new Map(event.data.toolCalls.map(({ toolCallId, title }) => [toolCallId, { title, version }]));
         break;
       case 'usage.recorded':
         this.addUsage(event);
         break;
       case 'tool.started':
         this.endBoot(at);
-        this.begin('tool', event.data.title, at, event.data.toolCallId);
+        this.begin('tool', event.data.title, at, event.data.toolCallId).inputVersion = version;
         break;
       case 'tool.completed':
-        this.endTool(event.data, at);
+        this.endTool(event);
         break;
       case 'tool.confirmation_requested':
         this.endBoot(at);
-        this.asked.set(event.data.toolCallId, event.data.title);
+        this.asked.set(event.data.toolCallId, { title: event.data.title, version });
         break;
       default:
         this.move(event);
@@ -164,7 +174,7 @@ class TimelineFold {
     switch (event.type) {
       case 'run.waiting': {
         this.endClaim(at, 'ok');
-        const titles = event.data.requests.map(({ toolCallId }) => this.asked.get(toolCallId) ?? toolCallId);
+        const titles = event.data.requests.map(({ toolCallId }) => this.asked.get(toolCallId)?.title ?? toolCallId);
         this.begin('waiting', `Waiting for a person: ${titles.join(', ')}`, at);
         break;
       }
@@ -200,7 +210,8 @@ class TimelineFold {
 
   private begin(kind: Kind, name: string, startedAt: string, toolCallId: string | null = null): TimelineSpan {
     const { attempt = null, holder = null } = this.claim ?? {};
-    const ofStep = { firstTextAt: null, cause: null, toolCallId, inputTokens: null, outputTokens: null };
+    const events = { inputVersion: null, outputVersion: null };
+    const ofStep = { firstTextAt: null, cause: null, toolCallId, ...events, inputTokens: null, outputTokens: null };
     const span: TimelineSpan = { kind, name, attempt, holder, startedAt, endedAt: null, outcome: null, ...ofStep };
     this.spans.push(span);
     this.open.push(span);
@@ -231,16 +242,19 @@ class TimelineFold {
     return span;
   }
 
-  private endTool({ toolCallId, toolName, outcome, durationMs, cause }: Tool, at: string): void {
+  private endTool({ data, occurredAt: at, version }: TimelineEventOf<'tool.completed'>): void {
+    const { toolCallId, toolName, outcome, durationMs, cause } = data;
     let span = this.end('tool', at, outcome, toolCallId);
     if (span === null) {
       // The call did not run, or an earlier attempt stored its start.
       const ranSince = new Date(Date.parse(at) - (durationMs ?? 0)).toISOString();
       const since = this.claim && ranSince < this.claim.since ? this.claim.since : ranSince;
       this.endBoot(since);
-      this.begin('tool', this.calls.get(toolCallId) ?? toolName, since, toolCallId);
+      const known = this.calls.get(toolCallId) ?? this.asked.get(toolCallId);
+      this.begin('tool', known?.title ?? toolName, since, toolCallId).inputVersion = known?.version ?? null;
       span = this.end('tool', at, outcome, toolCallId);
     }
+    if (span !== null) span.outputVersion = version;
     if (span !== null && cause !== undefined) span.cause = withSummary(cause);
     this.calls.delete(toolCallId);
     const isLast = this.calls.size === 0 && this.open.every(({ kind }) => kind !== 'tool');
@@ -297,7 +311,7 @@ class TimelineFold {
     }
   }
 
-  private addUsage({ data }: Extract<TimelineEvent, { type: 'usage.recorded' }>): void {
+  private addUsage({ data }: TimelineEventOf<'usage.recorded'>): void {
     const { inputTokens, outputTokens, cachedInputTokens } = data;
     if (this.lastStep !== null) Object.assign(this.lastStep, { inputTokens, outputTokens });
     const { usage } = this;
@@ -309,7 +323,5 @@ class TimelineFold {
     usage.cost = usage.cost === null || prices === null ? null : usage.cost + costOf(data, prices);
   }
 }
-
-type Tool = Pick<ToolCompleted, 'toolCallId' | 'toolName' | 'outcome' | 'durationMs' | 'cause'>;
 
 const withSummary = (cause: FailureCause): FailureCauseRecord => ({ summary: summarizeCause(cause), ...cause });

@@ -3,16 +3,13 @@ import type { AdminAnswer, AdminOperations, ManagedFile } from '#contract';
 import type { FileStore } from '#files';
 import { namedStatement, rethrowUnavailable } from '#platform';
 import type { AdminContext, SomeHandlers } from './handlers.ts';
-import { AdminReader, pageOf } from './reader.ts';
+import { AdminReader, PAGE_BYTES, pageOf } from './reader.ts';
 import { missing } from './refused.ts';
 import { changeThread } from './change-run.ts';
 import { findThread, type ThreadHandlerParts } from './thread-handlers.ts';
 
 const THREAD_EVENTS = namedStatement(`${import.meta.dirname}/queries`, 'thread-events.sql').text;
 const THREAD_FILES = namedStatement(`${import.meta.dirname}/queries`, 'thread-files.sql').text;
-
-/** The target size of a page, bytes. The last event can exceed it by the size of the largest message. */
-const PAGE_BYTES = 2 * 1024 * 1024;
 
 export interface ThreadContentParts {
   pool: Pool;

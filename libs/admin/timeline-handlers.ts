@@ -1,17 +1,19 @@
 import type { Pool } from 'pg';
 import { encodeTime } from 'ulid';
 import { pricesOfModel } from '#agents';
-import type { ManagedRun, RunTimeline } from '#contract';
+import { ADMIN_LIMITS, type AdminAnswer, type AdminOperations, type ManagedRun, type RunTimeline } from '#contract';
 import { eventTypesWith, isKnownEvent } from '#domain';
 import { namedStatement, ownTurn, rethrowUnavailable } from '#platform';
 import type { SomeHandlers } from './handlers.ts';
-import { AdminReader } from './reader.ts';
+import { AdminReader, PAGE_BYTES } from './reader.ts';
 import { runTimeline, type TimelineEvent } from './run-timeline.ts';
 import { findRun, type ThreadHandlerParts } from './thread-handlers.ts';
 
 const RUN_RANGE = namedStatement(`${import.meta.dirname}/queries`, 'run-range.sql').text;
 const FIND_ACTOR = namedStatement(`${import.meta.dirname}/queries`, 'find-actor.sql').text;
 const RUN_EVENTS = namedStatement(`${import.meta.dirname}/queries`, 'run-events.sql').text;
+const RUN_TEXTS = namedStatement(`${import.meta.dirname}/queries`, 'run-texts.sql').text;
+const RUN_CONTENT = namedStatement(`${import.meta.dirname}/queries`, 'run-content.sql').text;
 
 /** Fails to compile if TimelineEvent lacks one of the types. */
 const TIMELINE_TYPES: readonly TimelineEvent['type'][] = eventTypesWith('inTimeline');
@@ -23,7 +25,10 @@ const MAX_VERSIONS = 100_000;
 /** The largest clock difference at which the ids of a Run's events are still found by its times, milliseconds. */
 const CLOCK_SLACK_MS = 60_000;
 
-export function timelineHandlers({ pool, agents }: ThreadHandlerParts): SomeHandlers<'getRunTimeline'> {
+export function timelineHandlers({
+  pool,
+  agents,
+}: ThreadHandlerParts): SomeHandlers<'getRunTimeline' | 'listRunEvents'> {
   const reader = new AdminReader(pool);
   return {
     getRunTimeline: async ({ params: { runId } }) => {
@@ -40,9 +45,33 @@ export function timelineHandlers({ pool, agents }: ThreadHandlerParts): SomeHand
         endedAt: run.completedAt,
       });
       const cancelledBy = timeline.cancelledBy === null ? null : await findActor(pool, timeline.cancelledBy);
-      return { run, timeline: { ...timeline, cancelledBy, isComplete } };
+      const texts = queued === undefined ? null : await readTexts(pool, run, queued.version);
+      return { run, timeline: { ...timeline, ...texts, cancelledBy, isComplete } };
+    },
+
+    listRunEvents: async ({ params: { runId }, query: { limit, afterVersion } }) => {
+      await findRun(reader, runId);
+      type Row = AdminAnswer<AdminOperations['listRunEvents']>['events'][number] & { isFull: boolean };
+      const values = [runId, afterVersion, limit + 1, PAGE_BYTES];
+      const { rows } = await pool.query<Row>({ text: RUN_CONTENT, values }).catch(rethrowUnavailable);
+      const events = rows.slice(0, limit).map(({ isFull: _, ...event }) => event);
+      const hasMore = rows.length > limit || rows.at(-1)?.isFull === true;
+      return { events, nextAfterVersion: hasMore ? (events.at(-1)?.version ?? null) : null };
     },
   };
+}
+
+/** Returns input and output of the Run whose `run.queued` has this version. */
+async function readTexts(
+  pool: Pool,
+  { id, threadId }: ManagedRun,
+  queued: number,
+): Promise<Pick<RunTimeline, 'input' | 'output'> | undefined> {
+  const values = [id, threadId, queued, ADMIN_LIMITS.runText];
+  const { rows } = await pool
+    .query<Pick<RunTimeline, 'input' | 'output'>>({ text: RUN_TEXTS, values })
+    .catch(rethrowUnavailable);
+  return rows[0];
 }
 
 type Actor = NonNullable<RunTimeline['cancelledBy']>;

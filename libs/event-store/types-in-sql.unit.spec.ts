@@ -22,6 +22,7 @@ test.each<[string, RegExp, string[][]]>([
   ['read-messages.sql', /events\.run_id = queued\.run_id\s+and type in \(([^)]*)\)/g, [MESSAGES]],
   ['read-messages.sql', /events\.type in \(([^)]*)\)/g, [SETS]],
   ['read-messages.sql', /where type in \(([^)]*)\)/g, [ENDS]],
+  ['../admin/queries/run-content.sql', /type in \(([^)]*)\)/g, [MESSAGES]],
   ['../run-engine/find-open-step.sql', /type in \(([^)]*)\)/g, [SETS, [...SETS, ...CLEARS, ...OF_TOOLS]]],
 ])('%s has the event types of the table, matching %s', (fileName, pattern, lists) => {
   const text = readFileSync(join(import.meta.dirname, fileName), 'utf8');

@@ -358,6 +358,7 @@ function threadActs(on: LargestWorld) {
       },
     ],
     getRunTimeline: [to('getRunTimeline', { runId: longRunId })()],
+    listRunEvents: [to('listRunEvents', { runId: longRunId })(PAGE)],
   };
 }
 

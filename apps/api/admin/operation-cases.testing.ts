@@ -243,6 +243,12 @@ export const CASES: Record<AdminOperationName, Case> = {
     wrong: () => [[{ query: { of: 'x' } }, 'query.of: ']],
   },
   getRunTimeline: {},
+  listRunEvents: {
+    wrong: () => [
+      [{ query: { afterVersion: -1 } }, 'query.afterVersion: '],
+      [{ query: { afterVersion: 'x' } }, 'query.afterVersion: '],
+    ],
+  },
   planBulkAction: {
     given: () => ({ body: { action: 'retry' } }),
     wrong: () => [

@@ -72,7 +72,7 @@ test('the timeline shows a tool between two model steps, with the tokens of both
     ['model', 1, 'ok'],
   ]);
   expectWhole(answer);
-  const { spans, usage, ...rest } = answer.timeline;
+  const { spans, usage, input: _, output: __, ...rest } = answer.timeline;
   expect(rest).toEqual({ agentVersion: 1, losses: 0, cancelledBy: null, isComplete: true });
   const steps = spans.filter(({ kind }) => kind === 'model');
   expect(spans[0]!.name).toBe('Waiting for a worker');
@@ -83,6 +83,53 @@ test('the timeline shows a tool between two model steps, with the tokens of both
   expect(usage.inputTokens).toBe(steps.reduce((sum, { inputTokens }) => sum + inputTokens!, 0));
   expect(usage.outputTokens).toBeGreaterThan(0);
   expect(usage.cost).toBeCloseTo((usage.inputTokens * 2 + usage.outputTokens * 10) / 1e6, 12);
+});
+
+test('a retried Run has the input of the Run before it, and its events have the inputs and results of its tools', async () => {
+  const { threadId, runId } = await begin('one /tool /fail');
+  const failed = await until(runId);
+  const input = { text: 'one /tool /fail', length: 15 };
+  expect(failed.timeline).toMatchObject({ input, output: null });
+  const { run } = await admin.do('retryRun', { params: { runId } });
+  expect((await until(run.id)).timeline).toMatchObject({ input });
+  await admin.api.post(`/threads/${threadId}/events`, {
+    body: { events: [{ type: 'user_message', text: 'two /tool' }] },
+  });
+  const last = (await admin.do('getThread', { params: { threadId } })).runs[0]!.id;
+  const { timeline } = await until(last);
+  expect(timeline).toMatchObject({
+    input: { text: 'two /tool', length: 9 },
+    output: { length: timeline.output!.text.length },
+  });
+
+  const params = { runId: last };
+  const { events, nextAfterVersion } = await admin.do('listRunEvents', { params });
+  expect(nextAfterVersion).toBeNull();
+  expect(events.map(({ type }) => type)).toEqual([
+    'message.added',
+    'run.started',
+    'assistant.message_added',
+    'tool.started',
+    'tool.completed',
+    'assistant.message_added',
+    'run.completed',
+  ]);
+  const stored = await admin.lines('exportThread', { params: { threadId } });
+  expect(events).toEqual(stored.filter(({ version }) => events.some((event) => event.version === version)));
+  const tool = timeline.spans.find(({ kind }) => kind === 'tool')!;
+  expect([tool.inputVersion, tool.outputVersion]).toEqual([events[3]!.version, events[4]!.version]);
+
+  const pages: string[][] = [];
+  for (let after: number | null = 0; after !== null;) {
+    const page: Answer<'listRunEvents'> = await admin.do('listRunEvents', {
+      params,
+      query: { limit: '3', afterVersion: String(after) },
+    });
+    pages.push(page.events.map(({ id }) => id));
+    after = page.nextAfterVersion;
+  }
+  expect(pages.map(({ length }) => length)).toEqual([3, 3, 1]);
+  expect(pages.flat()).toEqual(events.map(({ id }) => id));
 });
 
 test('the timeline shows the wait for a confirmation by an operator', async () => {

@@ -17,10 +17,22 @@ const columns: Column<TimelineSpan>[] = [
   { head: 'cause', value: ({ cause }) => cause?.summary, cut: true },
 ];
 
-/** Describes how a Run spent its time and tokens. */
+const SHOWN_CHARACTERS = 500;
+
+/** Returns the beginning of an input or output. */
+function beginningOf(content: RunTimeline['input']): string | null {
+  if (!content) return null;
+  const { text, length } = content;
+  if (length <= SHOWN_CHARACTERS) return text;
+  return `${text.slice(0, SHOWN_CHARACTERS)}… (${length} characters; run events shows all)`;
+}
+
+/** Describes what a Run received and returned, and how it spent its time and tokens. */
 export function describeTimeline(session: Session, timeline: RunTimeline): string {
-  const { agentVersion, spans, usage, losses, cancelledBy, isComplete } = timeline;
+  const { agentVersion, spans, usage, losses, cancelledBy, isComplete, input, output } = timeline;
   const totals = renderFields([
+    ['input', beginningOf(input)],
+    ['output', beginningOf(output)],
     ['agent version', agentVersion],
     ['tokens in', usage.inputTokens],
     ['of these cached', usage.cachedInputTokens],

@@ -6,6 +6,7 @@ import { changeRuns, isBulk } from './bulk.ts';
 import { PAGING } from './paging.ts';
 import { ENDED, LIVE, readRunFilter, runFilterOptions, type RunFilterOptions } from './run-filter.ts';
 import { describeTimeline } from './run-timeline.ts';
+import { eventColumns } from './thread-events.ts';
 
 const STATUSES = [...LIVE, 'completed', ...ENDED];
 
@@ -97,11 +98,25 @@ const list: CommandSpec<[], ListOptions> = {
 
 const show: CommandSpec<[string]> = {
   usage: 'show <runId>',
-  description: 'Show a Run and its timeline, tokens and cost.',
+  description: 'Show a Run with its input and output, timeline, tokens and cost.',
   examples: [['run show 01JD0000000000000000000000'], ['run show 01JD0000000000000000000000 --json']],
   async run(session, [runId]) {
     const { run, timeline } = await session.call('getRunTimeline', { params: { runId } });
     await session.print({ ...run, timeline }, `${fieldsOf(run)}\n\n${describeTimeline(session, timeline)}`);
+  },
+};
+
+const events: CommandSpec<[string], Paging> = {
+  usage: 'events <runId>',
+  description: 'List what a Run received, wrote and did, oldest first, with inputs and results of tools.',
+  options: PAGING,
+  examples: [['run events 01JD0000000000000000000000'], ['run events 01JD0000000000000000000000 --all --json']],
+  async run(session, [runId], paging) {
+    await session.printPages(paging, eventColumns, async ({ limit, cursor }) => {
+      const call = { params: { runId }, query: { limit, afterVersion: cursor } };
+      const { events: rows, nextAfterVersion } = await session.call('listRunEvents', call);
+      return { rows, next: nextAfterVersion === null ? null : String(nextAfterVersion) };
+    });
   },
 };
 
@@ -148,5 +163,5 @@ const retry: CommandSpec<string[], RunFilterOptions> = {
 export const runs: Group = {
   name: 'run',
   description: 'Runs of all users.',
-  commands: [list, show, cancel, retry],
+  commands: [list, show, events, cancel, retry],
 };

@@ -4,7 +4,7 @@ import type { Paging } from '../session.ts';
 import type { Column } from '../table.ts';
 import { PAGING } from './paging.ts';
 
-const columns: Column<AnswerOf<'listThreadEvents'>['events'][number]>[] = [
+export const eventColumns: Column<AnswerOf<'listThreadEvents'>['events'][number]>[] = [
   { head: 'version', value: ({ version }) => version },
   { head: 'at', value: ({ occurredAt }) => occurredAt },
   { head: 'type', value: ({ type }) => type },
@@ -22,7 +22,7 @@ export const threadEvents: CommandSpec<[string], Paging> = {
     ['thread events 01JD0000000000000000000000 --all --json'],
   ],
   async run(session, [threadId], paging) {
-    await session.printPages(paging, columns, async ({ limit, cursor }) => {
+    await session.printPages(paging, eventColumns, async ({ limit, cursor }) => {
       const query = { limit, before: cursor };
       const { events, nextBefore } = await session.call('listThreadEvents', { params: { threadId }, query });
       return { rows: events, next: nextBefore === null ? null : String(nextBefore) };

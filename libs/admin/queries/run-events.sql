@@ -1,6 +1,6 @@
 -- The events for the timeline of the Run $2 in the Thread $1, oldest first, at most $5. Filters: types $6, versions in ($3, $4].
 -- Returns only the first of several text deltas, and only the fields of a timeline, because results can have a megabyte.
-select type, attempt, "occurredAt", schema_version as "schemaVersion",
+select version, type, attempt, "occurredAt", schema_version as "schemaVersion",
        case type
          when 'run.completed' then '{}'
          when 'tool.completed' then data - 'result' - 'summary'

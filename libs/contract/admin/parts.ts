@@ -12,6 +12,8 @@ export const ADMIN_LIMITS = {
   agentsAToken: 100,
   organizationsAPerson: 100,
   version: 999_999_999,
+  /** Characters of the input or output of a Run beside its timeline. */
+  runText: 20_000,
   /** Runs of a bulk action. */
   bulkRuns: 10_000,
   /** The largest limits of a token: requests per minute, and open streams. */

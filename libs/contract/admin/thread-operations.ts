@@ -309,4 +309,25 @@ export const threadOperations = {
     answer: z.strictObject({ run: managedRun, timeline: runTimeline }),
     form: 'json',
   },
+  listRunEvents: {
+    method: 'GET',
+    path: '/runs/{runId}/events',
+    summary: 'Read what a Run received, wrote and did, oldest first',
+    description:
+      'Its stored events without text deltas and changes of its queue entry; includes inputs and results of tools. A page holds about 2 MB at most.',
+    params: runParams,
+    query: z.object({
+      limit: page.limit,
+      afterVersion: queryInteger(0, ADMIN_LIMITS.version)
+        .default(0)
+        .meta({ description: 'Only events after this version: `nextAfterVersion` of the previous page.' }),
+    }),
+    body: emptyBody,
+    status: 200,
+    answer: z.strictObject({
+      events: z.array(storedEvent),
+      nextAfterVersion: z.int().nullable().meta({ description: 'Null at the end.' }),
+    }),
+    form: 'json',
+  },
 } as const satisfies Record<string, AdminOperation>;

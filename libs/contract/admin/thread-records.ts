@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { components } from '../components.ts';
 import { LOG_ENTRIES, threadEventLogEntry } from '../log-entries.ts';
 import { answeredUlid, dateTime } from '../scalars.ts';
+import { ADMIN_LIMITS } from './parts.ts';
 import { adminComponents, failureCause } from './records.ts';
 
 // The entries of the public log have the same names in both documents.
@@ -55,6 +56,13 @@ export const waitingRun = z
   .register(adminComponents, { id: 'WaitingRun' });
 
 const tokens = z.int().min(0);
+/** Releases before this field omit it. */
+const eventVersion = z.int().min(1).nullable().optional();
+
+const runText = z.strictObject({
+  text: z.string().meta({ description: `At most ${ADMIN_LIMITS.runText} characters, from the beginning.` }),
+  length: z.int().min(0).meta({ description: 'Characters of the whole text.' }),
+});
 
 export const runTimeline = z
   .strictObject({
@@ -84,6 +92,13 @@ export const runTimeline = z
           firstTextAt: dateTime.nullable().meta({ description: 'For a model step, the time of its first text.' }),
           cause: failureCause.nullable().optional().meta({ description: 'Why it failed, if that is known.' }),
           toolCallId: z.string().nullable(),
+          inputVersion: eventVersion.meta({
+            description: 'Version of the stored event that has the input of the tool call.',
+          }),
+          outputVersion: eventVersion.meta({
+            description:
+              'Version of the stored event that has the message of the model, or the result of the tool call.',
+          }),
           inputTokens: tokens.nullable(),
           outputTokens: tokens.nullable(),
         }),
@@ -103,6 +118,14 @@ export const runTimeline = z
       .int()
       .min(0)
       .meta({ description: 'How many times a lease of the Run expired. Retryable failures are not counted here.' }),
+    input: runText
+      .nullable()
+      .optional()
+      .meta({ description: 'The message that the Run answers. Null for a Run without one.' }),
+    output: runText
+      .nullable()
+      .optional()
+      .meta({ description: 'The final text. Null until the Run is completed, and if it ends without text.' }),
     cancelledBy: z
       .strictObject({
         kind: z.enum(['person', 'service', 'operator', 'local']).meta({
