@@ -298,6 +298,39 @@ describeInBrowser('what operators do in the console', () => {
           .waitFor();
       }));
 
+    test('read what a Run received and returned, also of its tools, and copy all of it', () =>
+      visit('wide', async ({ page, open, look, resize }) => {
+        const { runId } = await world.begin('/artifact The whole story', 'completed');
+        await open(`/runs/${runId}`);
+        const shown = (name: string | RegExp) => page.getByRole('group', { name });
+        await shown('Input of the Run').getByText('/artifact The whole story').waitFor();
+        await shown('Output of the Run').getByText('echo.txt').waitFor();
+        const tool = button(page, /^Tool/);
+        await tool.click();
+        await shown(/^Input of /)
+          .getByText('The whole story')
+          .waitFor();
+        await tool.click();
+        await shown(/^Input of Write/).waitFor({ state: 'detached' });
+        await button(page, 'Show everything').click();
+        await shown(/^Result of /).waitFor();
+        expect(await shown(/^Text of /).count()).toBeGreaterThan(0);
+        await look('run-everything');
+        await resize('narrow');
+        await look('run-everything');
+        await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+        await button(page, `Copy as JSON Run ${runId}`).click();
+        await told(page, 'Copied the Run, its timeline and its events.');
+        const copied = JSON.parse(await page.evaluate('navigator.clipboard.readText()')) as {
+          run: { id: string };
+          timeline: { input: { text: string } };
+          events: { type: string; data: { result?: string } }[];
+        };
+        expect([copied.run.id, copied.timeline.input.text]).toEqual([runId, '/artifact The whole story']);
+        expect(copied.events.filter(({ data }) => typeof data.result === 'string')).toHaveLength(1);
+        expect(copied.events.at(-1)?.type).toBe('run.completed');
+      }));
+
     test('are told where the browser lets no page copy', () =>
       visit('narrow', async ({ page, open }) => {
         const { threadId } = await world.begin('Whose id is it?', 'completed');

@@ -1,4 +1,4 @@
-import { Anchor, Stack, Text } from '@mantine/core';
+import { Anchor, Group, Stack, Text } from '@mantine/core';
 import { Link, useParams } from 'wouter';
 import type { ManagedRun, ManagedThread, RunTimeline as Timeline } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
@@ -10,7 +10,10 @@ import { RunActions } from '../components/run-actions.tsx';
 import { RunStatus } from '../components/run-status.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { hasEnded } from '../components/status-table.ts';
+import { CopyRun } from '../run/copy-run.tsx';
 import { Failure } from '../run/failure.tsx';
+import { RunAttempts } from '../run/run-attempts.tsx';
+import { RunTexts } from '../run/run-texts.tsx';
 import { RunTimeline } from '../run/run-timeline.tsx';
 import { RunUsage } from '../run/run-usage.tsx';
 import { WorkItem } from '../run/work-item.tsx';
@@ -48,18 +51,23 @@ function RunView({ run }: { run: ManagedRun }) {
   return (
     <>
       <PageTitle title={`Run of ${run.agentName}`}>
-        <RunActions run={run} />
+        <Group gap="xs">
+          <CopyRun runId={runId} />
+          <RunActions run={run} />
+        </Group>
       </PageTitle>
       <Stack gap="md">
         <Failure run={run} />
         {isLive && <PendingConfirmations threadId={threadId} runId={runId} />}
+        {read.data && <RunTexts timeline={read.data.timeline} />}
         <RunFacts run={run} thread={thread} timeline={read.data?.timeline} />
         {run.work && <WorkItem work={run.work} />}
         <QueryState query={read}>
           {({ timeline }) => (
             <>
               <RunUsage timeline={timeline} />
-              <RunTimeline timeline={timeline} isLive={isLive} />
+              <RunAttempts spans={timeline.spans} />
+              <RunTimeline runId={runId} timeline={timeline} isLive={isLive} />
             </>
           )}
         </QueryState>
@@ -101,8 +109,8 @@ function RunFacts({
             )}
           </>
         ),
-        Organization: run.organizationName,
         User: run.userId,
+        Organization: run.organizationName,
         Trigger: TRIGGERS[run.trigger],
         Created: <Moment time={run.createdAt} />,
         Started: <Moment time={run.startedAt} />,

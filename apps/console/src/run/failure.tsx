@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react';
 import { Alert, Code, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import type { ManagedRun } from '#contract';
@@ -5,46 +6,61 @@ import { formatDuration } from '../components/format.ts';
 
 type Cause = NonNullable<ManagedRun['cause']>;
 
-/** Shows why a Run failed or is retried: its error, and the cause of its last failed attempt. */
+/** Shows whose Run failed or is retried, why, and what to do: its error, and the cause of its last failed attempt. */
 export function Failure({ run }: { run: ManagedRun }) {
-  const { status, error, cause } = run;
+  const { status, error, cause, userId, organizationName, threadTitle } = run;
   if (error === null && (!cause || status === 'completed')) return null;
-  const attempt = cause?.attempt ?? null;
-  const title = error === null ? `Attempt ${attempt ?? ''} failed` : `Failed: ${error.code}`;
+  const title = error === null ? `Attempt ${cause?.attempt ?? ''} failed` : `Failed: ${error.code}`;
   return (
     <Alert color={error === null ? 'orange' : 'red'} icon={<IconAlertTriangle size={18} />} title={title}>
-      <Stack gap={4}>
-        {error !== null && (
-          <Text size="sm">
-            {error.message} {remedyOf(run)}
-          </Text>
-        )}
-        {cause && (
-          <>
-            {/* The summary of a limit of the Run is its code, which the title has. */}
-            {cause.summary !== error?.code && (
-              <Text size="sm" fw={600}>
-                {cause.summary}
-              </Text>
-            )}
-            {cause.message !== undefined && (
-              <Code block style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
-                {cause.message}
-              </Code>
-            )}
-            <Text size="xs" c="dimmed">
-              {detailsOf(cause).join(' · ')}
-            </Text>
-          </>
-        )}
+      <Stack gap="xs">
+        <Line name="Customer">
+          {userId} of {organizationName}
+          {threadTitle && `, in “${threadTitle}”`}
+        </Line>
+        <Line name="What failed">
+          {/* The summary of a limit of the Run is its code, which the title has. */}
+          {cause && cause.summary !== error?.code && <Text fw={600}>{cause.summary}</Text>}
+          {error?.message}
+          {cause && <CauseDetails cause={cause} />}
+        </Line>
+        {error !== null && <Line name="What to do">{remedyOf(run)}</Line>}
       </Stack>
     </Alert>
   );
 }
 
+function Line({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <Text size="xs" c="dimmed">
+        {name}
+      </Text>
+      <Text component="div" size="sm">
+        {children}
+      </Text>
+    </div>
+  );
+}
+
+function CauseDetails({ cause }: { cause: Cause }) {
+  return (
+    <>
+      {cause.message !== undefined && (
+        <Code block style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
+          {cause.message}
+        </Code>
+      )}
+      <Text size="xs" c="dimmed">
+        {detailsOf(cause).join(' · ')}
+      </Text>
+    </>
+  );
+}
+
 function remedyOf({ remedy, mayBeRetried }: ManagedRun): string {
   if (!mayBeRetried) return 'It can no longer be retried: its Thread has a newer Run, or is archived or terminated.';
-  return remedy?.replaceAll('`', '') ?? '';
+  return remedy?.replaceAll('`', '') ?? 'Retry the Run.';
 }
 
 function detailsOf({ attempt, type, code, requestId, waitedMs, step }: Cause): string[] {

@@ -1,13 +1,16 @@
-import { Fragment, memo, useMemo, useState } from 'react';
-import { Alert, Button, Group, Switch, Text } from '@mantine/core';
+import { Fragment, useMemo, useState } from 'react';
+import { Alert, Button, Group, Switch, Text, UnstyledButton } from '@mantine/core';
+import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import type { RunTimeline as Timeline, TimelineSpan } from '#contract';
 import { useClock } from '../components/clock.ts';
 import { counted, formatCount, formatDuration, formatTime, shortenId } from '../components/format.ts';
 import { Empty } from '../components/query-state.tsx';
 import { Section } from '../components/section.tsx';
-import { StatusBadge } from '../components/status-badge.tsx';
+import { OutcomeBadge } from './outcome-badge.tsx';
 import classes from './run-timeline.module.css';
+import { SpanContent } from './span-content.tsx';
 import { layOutTimeline, type TimelineLayout, type TimelineRow } from './timeline-layout.ts';
+import { useRunEvents } from './use-run-events.ts';
 
 const KINDS: Record<TimelineSpan['kind'], string> = {
   queue: 'Queue',
@@ -18,21 +21,20 @@ const KINDS: Record<TimelineSpan['kind'], string> = {
   waiting: 'Waiting',
 };
 
-const OUTCOMES: Record<NonNullable<TimelineSpan['outcome']>, { label: string; color: string } | null> = {
-  ok: null,
-  error: { label: 'Error', color: 'red' },
-  refused: { label: 'Refused', color: 'grape' },
-  unknown: { label: 'Outcome unknown', color: 'orange' },
-  cut: { label: 'Cut', color: 'orange' },
-};
+interface Props {
+  runId: string;
+  timeline: Timeline;
+  isLive: boolean;
+}
 
-/** Shows how a Run spent its time, as a table whose rows have a bar each, on one axis. */
-export function RunTimeline({ timeline, isLive }: { timeline: Timeline; isLive: boolean }) {
+/** Shows how a Run spent its time, as a table whose rows have a bar each, on one axis. Rows with content can be opened. */
+export function RunTimeline({ runId, timeline, isLive }: Props) {
   const { spans, isComplete } = timeline;
   const [shortenWaits, setShortenWaits] = useState(true);
   // A timeline without open spans is not drawn again each second.
   const goesOn = spans.some(({ endedAt }) => endedAt === null);
   const until = useClock((now) => (goesOn ? now : 0));
+  const open = useOpenSpans();
   const layout = useMemo(() => layOutTimeline(spans, until, { shortenWaits }), [spans, until, shortenWaits]);
   return (
     <Section
@@ -51,16 +53,23 @@ export function RunTimeline({ timeline, isLive }: { timeline: Timeline; isLive: 
       )}
       <Group justify="space-between" mb="xs" gap="xs">
         <Legend spans={spans} />
-        {layout.hasLongWaits && (
-          <Switch
-            size="xs"
-            label="Shorten waits"
-            checked={shortenWaits}
-            onChange={(event) => setShortenWaits(event.currentTarget.checked)}
-          />
-        )}
+        <Group gap="sm">
+          {layout.hasLongWaits && (
+            <Switch
+              size="xs"
+              label="Shorten waits"
+              checked={shortenWaits}
+              onChange={(event) => setShortenWaits(event.currentTarget.checked)}
+            />
+          )}
+          {spans.some(hasContent) && (
+            <Button variant="default" size="compact-xs" onClick={open.toggleAll}>
+              {open.isEverything ? 'Hide all content' : 'Show everything'}
+            </Button>
+          )}
+        </Group>
       </Group>
-      {spans.length === 0 ? <Empty>Nothing has happened yet.</Empty> : <Waterfall layout={layout} />}
+      {spans.length === 0 ? <Empty>Nothing has happened yet.</Empty> : <Waterfall {...{ runId, layout, open }} />}
     </Section>
   );
 }
@@ -84,11 +93,19 @@ function Legend({ spans }: { spans: readonly TimelineSpan[] }) {
 /** The number of rows that are drawn at first, because an Agent may take thousands of steps. */
 const SHOWN_ROWS = 300;
 
+interface WaterfallProps {
+  runId: string;
+  layout: TimelineLayout;
+  open: ReturnType<typeof useOpenSpans>;
+}
+
 /** Roles are explicit, because a screen reader does not see a table in one that is laid out as a grid. */
-const Waterfall = memo(function Waterfall({ layout }: { layout: TimelineLayout }) {
+function Waterfall({ runId, layout, open: { isOpen, toggle } }: WaterfallProps) {
   const [isWhole, setWhole] = useState(false);
   const { rows, ticks } = layout;
   const left = isWhole ? 0 : Math.max(0, rows.length - SHOWN_ROWS);
+  const shown = rows.slice(left);
+  const { events, error } = useRunEvents(runId, versionsOf(shown.map(({ span }) => span).filter(isOpen)));
   return (
     <>
       {left > 0 && (
@@ -118,17 +135,54 @@ const Waterfall = memo(function Waterfall({ layout }: { layout: TimelineLayout }
           </tr>
         </thead>
         <tbody role="rowgroup">
-          {rows.slice(left).map((row, i) => (
+          {shown.map((row, i) => (
             <Fragment key={left + i}>
               {row.begins !== null && <AttemptRow attempt={row.begins} holder={row.span.holder} />}
-              <SpanRow row={row} ticks={ticks} />
+              <SpanRow row={row} ticks={ticks} isOpen={isOpen(row.span)} onToggle={() => toggle(row.span)} />
+              {isOpen(row.span) && (
+                <tr role="row">
+                  <td role="cell" colSpan={4} className={classes.content}>
+                    <SpanContent span={row.span} events={events} error={error} />
+                  </td>
+                </tr>
+              )}
             </Fragment>
           ))}
         </tbody>
       </table>
     </>
   );
-});
+}
+
+/** The versions of the stored events with the content of spans, ascending. */
+const versionsOf = (spans: readonly TimelineSpan[]): number[] => {
+  const versions = spans.flatMap(({ inputVersion, outputVersion }) => [inputVersion, outputVersion]);
+  return [...new Set(versions.filter((version) => typeof version === 'number'))].sort((a, b) => a - b);
+};
+
+/** A span has no id, and rows move while a Run is live. */
+const keyOf = ({ kind, startedAt, toolCallId }: TimelineSpan): string => `${kind} ${startedAt} ${toolCallId ?? ''}`;
+
+/** Which spans show their content. */
+function useOpenSpans() {
+  const [isEverything, setEverything] = useState(false);
+  /** The keys of spans that differ from `isEverything`. */
+  const [others, setOthers] = useState<readonly string[]>([]);
+  return {
+    isEverything,
+    isOpen: (span: TimelineSpan) => hasContent(span) && isEverything !== others.includes(keyOf(span)),
+    toggle: (span: TimelineSpan) => {
+      const key = keyOf(span);
+      setOthers((before) => (before.includes(key) ? before.filter((each) => each !== key) : [...before, key]));
+    },
+    toggleAll: () => {
+      setEverything(!isEverything);
+      setOthers([]);
+    },
+  };
+}
+
+const hasContent = (span: TimelineSpan): boolean => versionsOf([span]).length > 0;
 
 function AttemptRow({ attempt, holder }: { attempt: number; holder: string | null }) {
   return (
@@ -141,16 +195,33 @@ function AttemptRow({ attempt, holder }: { attempt: number; holder: string | nul
   );
 }
 
-function SpanRow({ row, ticks }: { row: TimelineRow; ticks: TimelineLayout['ticks'] }) {
+interface SpanRowProps {
+  row: TimelineRow;
+  ticks: TimelineLayout['ticks'];
+  isOpen: boolean;
+  onToggle: () => void;
+}
+
+function SpanRow({ row, ticks, isOpen, onToggle }: SpanRowProps) {
   const { span, left, width, firstText, offsetMs, durationMs } = row;
   const kind = KINDS[span.kind];
+  const name = (
+    <Text size="sm" className={classes.title}>
+      {kind}
+      {span.name.toLowerCase() !== kind.toLowerCase() && <span className={classes.what}> {span.name}</span>}
+    </Text>
+  );
   return (
     <tr role="row" className={classes.row}>
       <td role="cell" className={classes.name}>
-        <Text size="sm" className={classes.title}>
-          {kind}
-          {span.name.toLowerCase() !== kind.toLowerCase() && <span className={classes.what}> {span.name}</span>}
-        </Text>
+        {!hasContent(span) ? (
+          <span className={classes.leaf}>{name}</span>
+        ) : (
+          <UnstyledButton className={classes.toggle} aria-expanded={isOpen} onClick={onToggle}>
+            {isOpen ? <IconChevronDown size={14} aria-hidden /> : <IconChevronRight size={14} aria-hidden />}
+            {name}
+          </UnstyledButton>
+        )}
       </td>
       <td role="cell" className={classes.track} title={formatTime(span.startedAt)}>
         <span className={classes.spoken}>after {formatDuration(offsetMs)}</span>
@@ -178,12 +249,14 @@ function SpanRow({ row, ticks }: { row: TimelineRow; ticks: TimelineLayout['tick
 
 function Outcome({ span }: { span: TimelineSpan }) {
   const { outcome, endedAt, firstTextAt, startedAt, cause, inputTokens, outputTokens } = span;
-  const told = outcome === null ? { label: 'Running', color: 'indigo' } : OUTCOMES[outcome];
   const firstText = firstTextAt === null ? null : Date.parse(firstTextAt) - Date.parse(startedAt);
   return (
     <>
-      {told && (outcome !== null || endedAt === null) && <StatusBadge color={told.color}>{told.label}</StatusBadge>}
-      {outcome === 'ok' && <span className={classes.spoken}>OK</span>}
+      {outcome === 'ok' ? (
+        <span className={classes.spoken}>OK</span>
+      ) : (
+        <OutcomeBadge outcome={outcome} isActive={endedAt === null} />
+      )}
       {cause && (
         <Text span size="xs" c="dimmed" title={cause.message}>
           {cause.summary}
