@@ -15,6 +15,8 @@ interface Target {
   isReady: boolean;
   /** Failed looks in a row. */
   misses: number;
+  /** A pod is asked again when it has answered: two looks at one pause of a pod would count it twice. */
+  isProbed: boolean;
 }
 
 /**
@@ -48,7 +50,7 @@ export class Balancer {
   /** Resolves when requests are sent to it too. */
   async add({ baseUrl }: Caller): Promise<void> {
     const kept = { origin: new URL(baseUrl).origin, agent: new Agent({ keepAlive: true }) };
-    const target: Target = { ...kept, isReady: false, misses: 0 };
+    const target: Target = { ...kept, isReady: false, misses: 0, isProbed: false };
     while (!target.isReady) await this.probe(target);
     this.targets.push(target);
   }
@@ -69,11 +71,14 @@ export class Balancer {
   }
 
   private async probe(target: Target): Promise<void> {
+    if (target.isProbed) return;
+    target.isProbed = true;
     const signal = AbortSignal.timeout(PROBE_LIMIT_MS);
     const isReady = await fetch(`${target.origin}/health/ready`, { signal }).then(
       async (response) => (await response.arrayBuffer(), response.ok),
       () => false,
     );
+    target.isProbed = false;
     target.misses = isReady ? 0 : target.misses + 1;
     target.isReady = isReady || (target.isReady && target.misses < MISSES);
   }
