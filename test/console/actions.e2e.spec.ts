@@ -128,7 +128,8 @@ describeInBrowser('what operators do in the console', () => {
         await answers(/^Reject /).click();
         await answers(/^Reject /).waitFor({ state: 'detached' });
         await eventually(async () => (await world.statusOf(runId)) === 'completed', { what: 'the Run goes on' });
-        const said = (await readLog(world.caller, threadId)).map(({ content }) => content).join('\n');
+        // The text comes in pieces, which have its line breaks.
+        const said = (await readLog(world.caller, threadId)).map(({ content }) => content).join('');
         expect(said).toMatch(/send_note \(ok\): .*\nsend_note \(refused\): /);
         expect((await auditOf(runId)).map(({ action, details }) => [action, details['decision']])).toEqual([
           ['run.confirmation_answered', 'reject_once'],
