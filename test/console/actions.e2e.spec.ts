@@ -315,7 +315,9 @@ describeInBrowser('what operators do in the console', () => {
         await shown(/^Input of Write/).waitFor({ state: 'detached' });
         await button(page, 'Show everything').click();
         await shown(/^Result of /).waitFor();
-        expect(await shown(/^Text of /).count()).toBeGreaterThan(0);
+        await shown(/^Text of /)
+          .first()
+          .waitFor();
         await look('run-everything');
         await resize('narrow');
         await look('run-everything');
