@@ -21,6 +21,11 @@ const reasons = `3 Runs not retried:
   1  The Thread is archived; unarchive it first.
 `;
 
+test('bulk watch says that a planned bulk action was not started', async () => {
+  const { out } = await run(['bulk', 'watch', planned.id], { getBulkAction: { bulkAction: planned } });
+  expect(out).toBe(`Planned for ${planned.left} Runs, and not started. Nothing was changed.\n`);
+});
+
 test('retry by filters asks with the exact number, and says what the Runs are of', async () => {
   const { code, err, calls } = await run(['run', 'retry', '--error', 'provider_auth'], {
     planBulkAction: { bulkAction: planned },
@@ -39,16 +44,19 @@ test('retry by filters shows its progress and its end', async () => {
     { ...planned, state: 'running', done: 90, left: 107 },
     { ...planned, state: 'done', done: 197, left: 0 },
   ];
-  const { code, out, err, calls } = await run(['run', 'retry', '--error', 'provider_auth', '--since', '12h', '--yes'], {
-    planBulkAction: { bulkAction: planned },
-    startBulkAction: { bulkAction: planned },
-    getBulkAction: () => ({ bulkAction: states.shift() }),
-  });
+  const { code, out, err, calls } = await run(
+    ['run', 'retry', '--error', 'provider_auth', '--ended-since', '12h', '--yes'],
+    {
+      planBulkAction: { bulkAction: planned },
+      startBulkAction: { bulkAction: planned },
+      getBulkAction: () => ({ bulkAction: states.shift() }),
+    },
+  );
   expect(code).toBe(EXIT.done);
   expect(err).toBe('93 of 200 Runs: 90 retried, 3 not\n');
   expect(out).toBe(`197 of 200 Runs retried.\n${reasons}`);
   expect(calls[0]!.input).toMatchObject({
-    body: { action: 'retry', filter: { errorCode: 'provider_auth', since: expect.any(String) as string } },
+    body: { action: 'retry', filter: { errorCode: 'provider_auth', endedSince: expect.any(String) as string } },
   });
 });
 
@@ -65,6 +73,7 @@ test.each([
   [['run', 'retry']],
   [['run', 'cancel', '--yes']],
   [['run', 'retry', ID, '--error', 'internal']],
+  [['run', 'retry', ID, '--ended-since', '1h']],
   [['run', 'cancel', ID, '--agent', 'echo', '--yes']],
 ])('%j needs either an id or filters', async (args) => {
   const { code, err, calls } = await run(args, {});

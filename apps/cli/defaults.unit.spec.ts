@@ -8,12 +8,12 @@ test.each([
   [[], 3_600],
   [['--grace', '7d'], 604_800],
   [['--now', '--yes'], 0],
-])('token rotate %j keeps the old secret for that many seconds', async (options, graceSeconds) => {
+])('token rotate %j keeps the old secret for %i seconds', async (options, graceSeconds) => {
   const { calls } = await run(['token', 'rotate', ID, ...options], { rotateToken: minted });
   expect(calls.at(-1)).toEqual({ name: 'rotateToken', input: { params: { tokenId: ID }, body: { graceSeconds } } });
 });
 
-test('token rotate takes either --now or --grace', async () => {
+test('token rotate rejects --now together with --grace', async () => {
   const { code, calls } = await run(['token', 'rotate', ID, '--now', '--grace', '1h', '--yes'], {});
   expect([code, calls]).toEqual([EXIT.usage, []]);
 });

@@ -71,6 +71,7 @@ test.each<[string, (reader: AdminReader) => Promise<unknown>]>([
   ['Threads of an Agent', (reader) => reader.threads({ agentId: seeded.agentIds[1], ...some })],
   ['Threads of a user', (reader) => reader.threads({ userId: 'user-00000007', ...some })],
   ['Threads with a reference', (reader) => reader.threads({ externalRef: 'order-00000007', ...some })],
+  ['Threads of a person', (reader) => reader.threads({ ownerPersonId: seeded.personId, ...some })],
   ['Threads of a token', (reader) => reader.threads({ ownerTokenId: seeded.personId, ...some })],
   ['one Thread', (reader) => reader.threads({ id: seeded.threadId })],
   ['Threads by an id', (reader) => reader.threads({ search: seeded.threadId, ...some })],

@@ -212,7 +212,7 @@ function toRun(row: RunRow): ManagedRun {
   return { ...run, work: { state, limitedBy, dispatch, attempt, holder, dueAt, since } };
 }
 
-/** The target size of a page of large records, bytes. The last record can exceed it by its own size. */
+/** The target size of a page of large records, in bytes. The last record can exceed it by its own size. */
 export const PAGE_BYTES = 2 * 1024 * 1024;
 
 /** Returns a page of at most `limit` rows. Expects one row more if there is another page. */

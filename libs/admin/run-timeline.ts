@@ -75,7 +75,7 @@ type FoldedTimeline = Omit<RunTimeline, 'isComplete' | 'cancelledBy' | 'input' |
 
 const BOOT = 'Boot';
 
-/** `version`: of the newest event that has the input of the call. */
+/** A call with the version of a stored event that has its input. */
 interface KnownCall {
   title: string;
   version: number;

@@ -35,7 +35,12 @@ export function timelineHandlers({
       const run = await findRun(reader, runId);
       const { events, isComplete } = await readEvents(pool, run);
       const queued = events.find((event) => event.type === 'run.queued');
-      const manifest = queued ? await agents.version(run.agentId, queued.data.agentVersion) : null;
+      const [manifest, texts] = queued
+        ? await Promise.all([
+            agents.version(run.agentId, queued.data.agentVersion),
+            readTexts(pool, run, queued.version),
+          ])
+        : [null, null];
       // 10,000 events take long to read, and as long to fold.
       await ownTurn();
       const timeline = runTimeline(events, {
@@ -45,7 +50,6 @@ export function timelineHandlers({
         endedAt: run.completedAt,
       });
       const cancelledBy = timeline.cancelledBy === null ? null : await findActor(pool, timeline.cancelledBy);
-      const texts = queued === undefined ? null : await readTexts(pool, run, queued.version);
       return { run, timeline: { ...timeline, ...texts, cancelledBy, isComplete } };
     },
 
@@ -61,7 +65,7 @@ export function timelineHandlers({
   };
 }
 
-/** Returns input and output of the Run whose `run.queued` has this version. */
+/** Returns the input and output of a Run. `queued` is the version of its `run.queued`. */
 async function readTexts(
   pool: Pool,
   { id, threadId }: ManagedRun,

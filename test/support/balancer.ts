@@ -13,9 +13,9 @@ interface Target {
   /** Keeps its connections, as balancers do. */
   agent: Agent;
   isReady: boolean;
-  /** Failed looks in a row. */
+  /** Failed probes in a row. */
   misses: number;
-  /** A pod is asked again when it has answered: two looks at one pause of a pod would count it twice. */
+  /** True during a probe. A second probe at the same time would count one pause of the pod twice. */
   isProbed: boolean;
 }
 

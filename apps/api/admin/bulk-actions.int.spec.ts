@@ -243,7 +243,7 @@ test('cannot be started an hour after it was planned', async () => {
   expect(refused).toEqual(['conflict', 'The bulk action was planned over an hour ago. Plan another one.']);
 });
 
-test('the list chooses Runs by their end and by whether they can be retried', async () => {
+test('listRuns filters Runs by the time of their end, and by whether they can be retried', async () => {
   const agentId = await admin.api.newAgent();
   const [retried, failure] = [await newFailure(agentId), await newFailure(agentId)];
   await admin.do('retryRun', { params: { runId: retried.runId } });
@@ -257,7 +257,7 @@ test('the list chooses Runs by their end and by whether they can be retried', as
   expect(await idsOf({ endedSince: completedAt! })).toEqual([failure.runId]);
 });
 
-test('filters suggest the values that begin with, or contain, what is typed', async () => {
+test('filters suggest the values that begin with, or contain, the typed text', async () => {
   const agentId = await admin.api.newAgent();
   const { threadId } = await newFailure(agentId, 'provider_unavailable', { ...overloaded, name: 'suggested.example' });
   await admin.pool.query(

@@ -190,7 +190,7 @@ test('the start latency leaves out Runs that waited while an operator had paused
   await admin.api.startRun(paused.threadId, paused.runId);
   const other = await newRun();
   await admin.api.startRun(other.threadId, other.runId);
-  const { created } = { created: before.series.reduce((sum, part) => sum + part.created, 0) };
+  const created = before.series.reduce((sum, part) => sum + part.created, 0);
   const after = await overviewWhere(
     'both Runs are counted',
     ({ series }) => series.reduce((sum, part) => sum + part.created, 0) === created + 2,

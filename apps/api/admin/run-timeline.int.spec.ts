@@ -85,7 +85,7 @@ test('the timeline shows a tool between two model steps, with the tokens of both
   expect(usage.cost).toBeCloseTo((usage.inputTokens * 2 + usage.outputTokens * 10) / 1e6, 12);
 });
 
-test('a retried Run has the input of the Run before it, and its events have the inputs and results of its tools', async () => {
+test('a retry has the input of the retried Run, and run events have the inputs and results of tools', async () => {
   const { threadId, runId } = await begin('one /tool /fail');
   const failed = await until(runId);
   const input = { text: 'one /tool /fail', length: 15 };
@@ -97,10 +97,8 @@ test('a retried Run has the input of the Run before it, and its events have the 
   });
   const last = (await admin.do('getThread', { params: { threadId } })).runs[0]!.id;
   const { timeline } = await until(last);
-  expect(timeline).toMatchObject({
-    input: { text: 'two /tool', length: 9 },
-    output: { length: timeline.output!.text.length },
-  });
+  expect(timeline).toMatchObject({ input: { text: 'two /tool', length: 9 } });
+  expect(timeline.output!.text).toMatch(/^You said: two\nclock \(ok\): /);
 
   const params = { runId: last };
   const { events, nextAfterVersion } = await admin.do('listRunEvents', { params });
@@ -193,24 +191,49 @@ test('the timelines of a cancelled Run and of its retry are separate', async () 
   expect((await timelineOf(run.id)).timeline.cancelledBy).toMatchObject({ kind: 'person' });
 });
 
+const toolResult = (result: string) => ({ toolCallId: 'a', toolName: 'a', outcome: 'ok', result, durationMs: 1 });
+
+/** Appends `count` events with the same data to the Thread, for the Run of its last event. */
+const addEvents = (threadId: string, type: string, data: object, count: number) =>
+  admin.pool.query(
+    `with added as (
+       insert into events (thread_id, version, id, type, schema_version, data, run_id, attempt, public, occurred_at)
+       select thread_id, version + i, id || i, $2, 1, $3, run_id, 1, false, occurred_at
+       from (select * from events where thread_id = $1 order by version desc limit 1) last, generate_series(1, $4) i
+     )
+     update streams set version = version + $4 where thread_id = $1`,
+    [threadId, type, JSON.stringify(data), count],
+  );
+
+test('a long input and output are cut but keep their length, and pages of large results have about 2 MB', async () => {
+  const text = 'x'.repeat(21_000);
+  const { threadId, runId } = await begin(text);
+  const { timeline } = await until(runId);
+  expect(timeline.input).toEqual({ text: text.slice(0, 20_000), length: 21_000 });
+  const said = `You said: ${text}`;
+  expect(timeline.output).toEqual({ text: said.slice(0, 20_000), length: said.length });
+
+  // PostgreSQL stores this text compressed, so its stored size says little.
+  const result = 'y'.repeat(1_000_000);
+  await addEvents(threadId, 'tool.completed', toolResult(result), 5);
+  const pages: number[] = [];
+  for (let after: number | null = 0; after !== null;) {
+    const query = { afterVersion: String(after) };
+    const page: Answer<'listRunEvents'> = await admin.do('listRunEvents', { params: { runId }, query });
+    pages.push(page.events.filter(({ type }) => type === 'tool.completed').length);
+    after = page.nextAfterVersion;
+  }
+  expect(pages).toEqual([3, 2]);
+});
+
 test('the timeline of a Run with too many events is incomplete, and deltas do not count', async () => {
   const { threadId, runId } = await begin('hi');
   await until(runId);
-  const add = (type: string, data: object, count: number) =>
-    admin.pool.query(
-      `with added as (
-         insert into events (thread_id, version, id, type, schema_version, data, run_id, attempt, public, occurred_at)
-         select thread_id, version + i, id || i, $2, 1, $3, run_id, 1, false, occurred_at
-         from (select * from events where thread_id = $1 order by version desc limit 1) last, generate_series(1, $4) i
-       )
-       update streams set version = version + $4 where thread_id = $1`,
-      [threadId, type, JSON.stringify(data), count],
-    );
   const before = await timelineOf(runId);
-  await add('assistant.text_added', { text: 'x' }, 20_000);
+  await addEvents(threadId, 'assistant.text_added', { text: 'x' }, 20_000);
   const { timeline } = await timelineOf(runId);
   expect(timeline).toEqual(before.timeline);
-  await add('tool.completed', { toolCallId: 'a', toolName: 'a', outcome: 'ok', result: 'x', durationMs: 1 }, 10_000);
+  await addEvents(threadId, 'tool.completed', toolResult('x'), 10_000);
   const cut = await timelineOf(runId);
   expect(cut.timeline.isComplete).toBe(false);
   expect(cut.timeline.spans.length).toBeGreaterThan(9_000);

@@ -6,7 +6,7 @@ import type { Paging, Session } from '../session.ts';
 import { renderFields, type Column } from '../table.ts';
 import { showInLine } from '../text.ts';
 import { PAGING } from './paging.ts';
-import { readRunFilter, type RunFilterOptions } from './run-filter.ts';
+import { hasFilters, readRunFilter, type RunFilterOptions } from './run-filter.ts';
 
 const POLL_MS = 250;
 
@@ -29,7 +29,7 @@ function questionOf(plan: BulkAction): string {
   const { action, left, runs, touches, filter } = plan;
   const { organizations, agents, firstCreatedAt, lastCreatedAt } = touches;
   const whose = `of ${countOf(agents, 'Agent', 'Agents')} in ${countOf(organizations, 'organization', 'organizations')}`;
-  const anyTime = filter.since === undefined ? ', whenever they were created' : '';
+  const anyTime = (filter.since ?? filter.endedSince) === undefined ? ', whenever they were created' : '';
   return [
     `${countRuns(runs)} ${runs === 1 ? 'matches' : 'match'}${anyTime}: ${whose}, created from ${firstCreatedAt} to ${lastCreatedAt}.`,
     ...reasonLines(plan),
@@ -39,6 +39,7 @@ function questionOf(plan: BulkAction): string {
 
 const summaryOf = (bulk: BulkAction): string => {
   const { state, action, runs, done, left } = bulk;
+  if (state === 'planned') return `Planned for ${countRuns(left)}, and not started. Nothing was changed.`;
   const stopped = state === 'stopped' ? ` Stopped; ${countRuns(left)} unchanged.` : '';
   return [`${done} of ${countRuns(runs)} ${DONE[action]}.${stopped}`, ...reasonLines(bulk)].join('\n');
 };
@@ -177,11 +178,9 @@ export const bulk: Group = {
   commands: [list, show, runsOf, watch, stop],
 };
 
-const FILTERS = ['org', 'agent', 'status', 'error', 'cause', 'userId', 'externalRef', 'since'] as const;
-
 /** Returns whether filters are given instead of the id of a Run. Throws CommandError if both or neither are. */
 export function isBulk(runId: string | undefined, options: RunFilterOptions): boolean {
-  const hasFilter = FILTERS.some((name) => options[name] !== undefined);
+  const hasFilter = hasFilters(options);
   if (hasFilter === (runId !== undefined))
     throw new CommandError('usage', 'Give either the id of a Run, or at least one filter, such as --agent or --since.');
   return hasFilter;

@@ -77,7 +77,7 @@ export const audit: CommandSpec<[], AuditOptions> = {
 
 export const migrate: CommandSpec<[], { ownerUrl?: string } & Options> = {
   usage: 'migrate',
-  description: 'Migrate the database, always directly. Any number of processes may run it at once.',
+  description: 'Migrate the database, always directly. Any number of processes may run it at the same time.',
   options: [
     {
       flags: '--owner-url <url>',

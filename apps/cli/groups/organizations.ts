@@ -11,7 +11,7 @@ import { personColumns } from './people.ts';
 const columns: Column<Organization>[] = [
   { head: 'id', value: ({ id }) => id },
   { head: 'name', value: ({ name }) => name, cut: true },
-  { head: 'Runs at once', value: ({ concurrency }) => concurrency.runs },
+  { head: 'run limit', value: ({ concurrency }) => concurrency.runs },
   { head: 'files', value: ({ files }) => files.count, wide: true },
   { head: 'bytes', value: ({ files }) => files.bytes, wide: true },
   { head: 'created', value: ({ createdAt }) => createdAt, wide: true },
@@ -95,7 +95,7 @@ const rename: CommandSpec<[string, string]> = {
 const limit: CommandSpec<[string, string]> = {
   usage: 'limit <org> <runs>',
   description:
-    'Limit how many Runs of an organization are executed at once; with `none`, the limit of the installation’s settings applies.',
+    'Limit how many Runs of an organization are executed at the same time; with `none`, the limit of the installation’s settings applies.',
   examples: [['org limit Acme 20'], ['org limit Acme none']],
   async run(session, [given, runs]) {
     const params = { organizationId: await organizationId(session, given) };

@@ -5,8 +5,7 @@ import { agentId, optional, organizationId } from '../resolve.ts';
 import type { Session } from '../session.ts';
 import { parseSince } from '../when.ts';
 
-/** Options that choose Runs. */
-export type RunFilterOptions = Options & {
+interface RunFilters {
   org?: string;
   agent?: string;
   status?: ManagedRun['status'];
@@ -15,7 +14,20 @@ export type RunFilterOptions = Options & {
   userId?: string;
   externalRef?: string;
   since?: string;
+  endedSince?: string;
+}
+
+/** Options that choose Runs. */
+export type RunFilterOptions = Options & RunFilters;
+
+const NAMES: Record<keyof RunFilters, true> = {
+  ...{ org: true, agent: true, status: true, error: true, cause: true, userId: true, externalRef: true },
+  ...{ since: true, endedSince: true },
 };
+
+/** Returns whether at least one filter is given. */
+export const hasFilters = (options: RunFilterOptions): boolean =>
+  Object.keys(NAMES).some((name) => options[name] !== undefined);
 
 export const LIVE: readonly ManagedRun['status'][] = ['queued', 'booting', 'running', 'waiting_input'];
 export const ENDED: readonly ManagedRun['status'][] = ['failed', 'cancelled', 'expired'];
@@ -39,9 +51,16 @@ export const runFilterOptions = (status: OptionSpec): readonly OptionSpec[] => [
   },
 ];
 
+/** The filter by the time of the end, for commands that can choose ended Runs. */
+export const ENDED_SINCE: OptionSpec = {
+  flags: '--ended-since <when>',
+  description: 'only Runs that ended since a date, or a time ago: 7d, 12h',
+  parse: parseSince,
+};
+
 /** Returns the filters with ids instead of names. Throws CommandError. */
 export async function readRunFilter(session: Session, options: RunFilterOptions) {
-  const { org, agent, status, error, cause, userId, externalRef, since } = options;
+  const { org, agent, status, error, cause, userId, externalRef, since, endedSince } = options;
   const organization = await optional(organizationId, session, org);
   return {
     organizationId: organization,
@@ -52,5 +71,6 @@ export async function readRunFilter(session: Session, options: RunFilterOptions)
     userId,
     externalRef,
     since,
+    endedSince,
   };
 }

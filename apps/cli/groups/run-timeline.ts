@@ -24,7 +24,7 @@ function beginningOf(content: RunTimeline['input']): string | null {
   if (!content) return null;
   const { text, length } = content;
   if (length <= SHOWN_CHARACTERS) return text;
-  return `${text.slice(0, SHOWN_CHARACTERS)}… (${length} characters; run events shows all)`;
+  return `${[...text].slice(0, SHOWN_CHARACTERS).join('')}… (the first ${SHOWN_CHARACTERS} of ${length} characters)`;
 }
 
 /** Describes what a Run received and returned, and how it spent its time and tokens. */

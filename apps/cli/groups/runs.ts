@@ -4,7 +4,7 @@ import type { Paging } from '../session.ts';
 import { renderFields, type Column } from '../table.ts';
 import { changeRuns, isBulk } from './bulk.ts';
 import { PAGING } from './paging.ts';
-import { ENDED, LIVE, readRunFilter, runFilterOptions, type RunFilterOptions } from './run-filter.ts';
+import { ENDED, ENDED_SINCE, LIVE, readRunFilter, runFilterOptions, type RunFilterOptions } from './run-filter.ts';
 import { describeTimeline } from './run-timeline.ts';
 import { eventColumns } from './thread-events.ts';
 
@@ -69,11 +69,12 @@ type ListOptions = Paging & RunFilterOptions & { thread?: string; ended?: boolea
 const list: CommandSpec<[], ListOptions> = {
   usage: 'list',
   description:
-    'List live Runs, newest first. --ended, --thread, --user-id, --external-ref, --error, --cause and a --status of ended Runs include ended Runs.',
+    'List live Runs, newest first. --ended, --thread, --user-id, --external-ref, --error, --cause, --ended-since and a --status of ended Runs include ended Runs.',
   options: [
     { flags: '--thread <threadId>', description: 'all Runs of this Thread' },
     { flags: '--ended', description: 'include ended Runs' },
     ...runFilterOptions({ flags: '--status <status>', description: 'only this status', choices: STATUSES }),
+    ENDED_SINCE,
     ...PAGING,
   ],
   examples: [
@@ -84,9 +85,9 @@ const list: CommandSpec<[], ListOptions> = {
     ['run list --thread 01JD0000000000000000000000'],
   ],
   async run(session, _, { thread, ended, ...options }) {
-    const { status, error, cause, userId, externalRef } = options;
+    const { status, error, cause, userId, externalRef, endedSince } = options;
     const hasEnded = status !== undefined && !LIVE.includes(status);
-    const isOfAll = ended || hasEnded || (error ?? cause ?? userId ?? externalRef) !== undefined;
+    const isOfAll = ended || hasEnded || (error ?? cause ?? userId ?? externalRef ?? endedSince) !== undefined;
     const filter = await readRunFilter(session, options);
     const query = { ...filter, scope: isOfAll ? ('all' as const) : ('live' as const), threadId: thread };
     await session.printPages(options, runColumns, async (page) => {
@@ -108,7 +109,7 @@ const show: CommandSpec<[string]> = {
 
 const events: CommandSpec<[string], Paging> = {
   usage: 'events <runId>',
-  description: 'List what a Run received, wrote and did, oldest first, with inputs and results of tools.',
+  description: 'List the stored events of a Run, oldest first: its messages, tool calls with results, and its end.',
   options: PAGING,
   examples: [['run events 01JD0000000000000000000000'], ['run events 01JD0000000000000000000000 --all --json']],
   async run(session, [runId], paging) {
@@ -141,11 +142,14 @@ const retry: CommandSpec<string[], RunFilterOptions> = {
   usage: 'retry [runId]',
   description:
     'Retry a failed, cancelled or expired Run as a new Run of its Thread. With filters: all failed Runs that match, after a question with their number.',
-  options: runFilterOptions({
-    flags: '--status <status>',
-    description: 'Runs with this status instead of failed ones',
-    choices: ENDED,
-  }),
+  options: [
+    ...runFilterOptions({
+      flags: '--status <status>',
+      description: 'Runs with this status instead of failed ones',
+      choices: ENDED,
+    }),
+    ENDED_SINCE,
+  ],
   examples: [
     ['run retry 01JD0000000000000000000000'],
     ['run retry --agent support-bot --error provider_unavailable --since 12h'],

@@ -198,21 +198,21 @@ const HOUR_S = 3_600;
 const rotate: CommandSpec<[string], Options & { grace?: number; now?: true }> = {
   usage: 'rotate <token>',
   description:
-    'Replace the secret of a token and print the new one. The old one works for another hour; with --now, it stops working at once.',
+    'Replace the secret of a token and print the new one. The old one works for another hour; with --now, it stops working immediately.',
   options: [
     {
       flags: '--grace <duration>',
       description: 'how long the old secret keeps working, at most 30d; default 1h',
       parse: parseDuration,
     },
-    { flags: '--now', description: 'the old secret stops working at once' },
+    { flags: '--now', description: 'the old secret stops working immediately' },
   ],
   examples: [
     ['token rotate ci', 'leaves an hour to deploy the new secret'],
     ['token rotate ci --grace 7d'],
     ['token rotate ci --now --yes', 'if the old secret leaked'],
   ],
-  asks: ([given], { now }) => (now ? `Reject the current secret of ${given} at once?` : null),
+  asks: ([given], { now }) => (now ? `Reject the current secret of ${given} immediately?` : null),
   async run(session, [given], { grace, now }) {
     if (now && grace !== undefined) throw new CommandError('usage', 'Give either --now or --grace.');
     const params = { tokenId: await tokenId(session, given) };

@@ -1,6 +1,6 @@
--- The stored events of the Run $1 after the version $2, oldest first, at most $3, without text deltas. Stops after $4 bytes, first
--- by the stored size, which is known without reading them. The last event of a page that was stopped is `isFull`. The types are
--- those of the index events_of_runs.
+-- The stored events with the content of the Run $1 after the version $2, oldest first, at most $3. Stops after $4
+-- bytes, first by the stored size, which is known without reading the data. If it stops, the last event of the page has
+-- `isFull`. The types are those of the index events_of_runs.
 select "threadId", version, id, type, "schemaVersion", data, "runId", attempt, public, "occurredAt",
        total >= $4 or "storedTotal" >= $4 as "isFull"
 from (

@@ -12,7 +12,7 @@ export const ADMIN_LIMITS = {
   agentsAToken: 100,
   organizationsAPerson: 100,
   version: 999_999_999,
-  /** Characters of the input or output of a Run beside its timeline. */
+  /** Characters of the input, and of the output, that the timeline of a Run has. */
   runText: 20_000,
   /** Runs of a bulk action. */
   bulkRuns: 10_000,

@@ -312,9 +312,11 @@ export const threadOperations = {
   listRunEvents: {
     method: 'GET',
     path: '/runs/{runId}/events',
-    summary: 'Read what a Run received, wrote and did, oldest first',
+    summary: 'Read the stored events of a Run with its content, oldest first',
     description:
-      'Its stored events without text deltas and changes of its queue entry; includes inputs and results of tools. A page holds about 2 MB at most.',
+      'Includes its message, the messages of the model, tool calls with inputs and results, decisions of people, ' +
+      'changes of files, starts, failed attempts and its end. A Run that retries another one has no message; ' +
+      'the events of the Thread have it. A page holds about 2 MB at most.',
     params: runParams,
     query: z.object({
       limit: page.limit,

@@ -56,7 +56,7 @@ export const waitingRun = z
   .register(adminComponents, { id: 'WaitingRun' });
 
 const tokens = z.int().min(0);
-/** Releases before this field omit it. */
+/** Optional, because earlier releases do not send it. */
 const eventVersion = z.int().min(1).nullable().optional();
 
 const runText = z.strictObject({
