@@ -1,6 +1,7 @@
 import type { ComponentType } from 'react';
 import {
   IconActivity,
+  IconUsers,
   IconBuilding,
   IconListDetails,
   IconMessages,
@@ -13,10 +14,10 @@ import {
 import { lazy } from './lazy.tsx';
 
 export interface Page {
-  /** Below /console, as wouter writes patterns. */
+  /** The path below /console, as a pattern of wouter. */
   path: string;
   component: ComponentType;
-  /** In the navigation; without it the page is reached from another. */
+  /** The link in the navigation. A page without it is linked from another page. */
   link?: { label: string; icon: ComponentType<{ size?: number }> };
 }
 
@@ -43,6 +44,9 @@ export const PAGES: Page[] = [
     component: lazy(() => import('./pages/organizations.tsx')),
     link: { label: 'Organizations', icon: IconBuilding },
   },
+  { path: '/organizations/:organizationId', component: lazy(() => import('./pages/organization.tsx')) },
+  { path: '/people', component: lazy(() => import('./pages/people.tsx')), link: { label: 'People', icon: IconUsers } },
+  { path: '/people/:personId', component: lazy(() => import('./pages/person.tsx')) },
   { path: '/tokens', component: lazy(() => import('./pages/tokens.tsx')), link: { label: 'Tokens', icon: IconKey } },
   {
     path: '/audit',

@@ -6,15 +6,17 @@ import { useOperation } from '../api/use-operation.ts';
 import { useAction } from '../components/action.ts';
 import { ActionButton } from '../components/action-button.tsx';
 import { Section } from '../components/section.tsx';
+import { PersonLink } from '../components/record-link.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { PersonPicker } from '../components/pickers.tsx';
+import { RecordRow, RecordTable } from '../components/record-table.tsx';
 
 const ACCESS = [
   { value: 'organization', label: 'Every member' },
   { value: 'invited', label: 'Invited people only' },
 ] satisfies { value: ManagedAgent['access']; label: string }[];
 
-/** Who may use the Agent. */
+/** The people who may use the Agent. */
 export function InvitedPeople({ agent }: { agent: ManagedAgent }) {
   const isDeleted = agent.deletedAt !== null;
   const params = { agentId: agent.id };
@@ -56,13 +58,15 @@ export function InvitedPeople({ agent }: { agent: ManagedAgent }) {
       </Text>
       {agent.ownerPersonId !== null && <Owner personId={agent.ownerPersonId} />}
       {agent.invitedPersonIds.length > 0 && (
-        <Table aria-label={`People invited to ${agent.name}`} mb="sm">
-          <Table.Tbody>
-            {agent.invitedPersonIds.map((personId) => (
-              <InvitedPerson key={personId} agent={agent} personId={personId} />
-            ))}
-          </Table.Tbody>
-        </Table>
+        <RecordTable
+          aria-label={`People invited to ${agent.name}`}
+          minWidth={300}
+          columns={['Person', { name: 'Actions', ta: 'right' }]}
+        >
+          {agent.invitedPersonIds.map((personId) => (
+            <InvitedPerson key={personId} agent={agent} personId={personId} />
+          ))}
+        </RecordTable>
       )}
       {!isDeleted && <Invite agent={agent} />}
     </Section>
@@ -77,13 +81,13 @@ function Owner({ personId }: { personId: string }) {
   const name = usePersonName(personId);
   return (
     <Text size="sm" mb="sm">
-      Owner: {name ?? '…'} <ShortId id={personId} of="person" />
+      Owner: <PersonLink id={personId} name={name ?? personId} /> <ShortId id={personId} of="person" />
     </Text>
   );
 }
 
 function InvitedPerson({ agent, personId }: { agent: ManagedAgent; personId: string }) {
-  const name = usePersonName(personId) ?? '…';
+  const name = usePersonName(personId) ?? personId;
   const uninvite = useAction(
     () => remove('/agents/{agentId}/people/{personId}', { params: { agentId: agent.id, personId } }),
     {
@@ -97,10 +101,10 @@ function InvitedPerson({ agent, personId }: { agent: ManagedAgent; personId: str
     },
   );
   return (
-    <Table.Tr>
+    <RecordRow>
       <Table.Td>
         <Group gap="xs">
-          {name}
+          <PersonLink id={personId} name={name} />
           <ShortId id={personId} of="person" />
         </Group>
       </Table.Td>
@@ -109,7 +113,7 @@ function InvitedPerson({ agent, personId }: { agent: ManagedAgent; personId: str
           <ActionButton action={uninvite} label="Remove" target={`the invitation of ${name}`} />
         )}
       </Table.Td>
-    </Table.Tr>
+    </RecordRow>
   );
 }
 

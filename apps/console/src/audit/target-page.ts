@@ -1,24 +1,24 @@
 import type { AuditEntry } from '#contract';
 
-/** By what an action begins with: where its target can be seen, and what it is. */
+/** The noun of the target and the path of its page, by the first part of an action. */
 const PAGES: Record<string, { of: string; path?: string }> = {
   agent: { of: 'Agent', path: '/agents/' },
   thread: { of: 'Thread', path: '/threads/' },
   run: { of: 'Run', path: '/runs/' },
   token: { of: 'token' },
   chat_token: { of: 'Agent', path: '/agents/' },
-  organization: { of: 'organization' },
-  member: { of: 'person' },
-  person: { of: 'person' },
+  organization: { of: 'organization', path: '/organizations/' },
+  member: { of: 'person', path: '/people/' },
+  person: { of: 'person', path: '/people/' },
 };
 
-/** What an entry is about: its noun, and the page of it where there is one. */
+/** Returns the noun of the target of an entry, and its page if it has one. */
 export function targetOf({ action, targetId }: Pick<AuditEntry, 'action' | 'targetId'>): { of: string; to?: string } {
   const { of, path } = PAGES[action.split('.')[0]!] ?? { of: 'target' };
   return path === undefined || targetId === null ? { of } : { of, to: `${path}${targetId}` };
 }
 
-/** What actions begin with, for those who filter. */
+/** The first parts of actions, as suggestions for the filter. */
 export const ACTION_GROUPS = [...Object.keys(PAGES), 'queue', 'projections'];
 
 /** For `<input type="datetime-local">`, in the reader's time zone; '' for none. */

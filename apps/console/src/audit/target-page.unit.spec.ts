@@ -5,6 +5,8 @@ test.each([
   ['thread.terminated', 'X', { of: 'Thread', to: '/threads/X' }],
   ['run.confirmation_answered', 'X', { of: 'Run', to: '/runs/X' }],
   ['token.minted', 'X', { of: 'token' }],
+  ['member.added', 'X', { of: 'person', to: '/people/X' }],
+  ['organization.limited', 'X', { of: 'organization', to: '/organizations/X' }],
   ['queue.paused', null, { of: 'target' }],
   ['agent.created', null, { of: 'Agent' }],
 ])('%s of %s is about %j', (action, targetId, target) => {

@@ -3,13 +3,13 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useConfirm, type Question } from './confirm.tsx';
 
 const OVERVIEW_AGE_MS = 1_500;
-/** How long a failure is shown: long enough to read it. It covers the page below, so it must not stay. */
+/** The time for which a failure is shown, long enough to read it. It covers the page, so it must not stay. */
 const FAILURE_SHOWN_MS = 12_000;
 
 interface Settings<Answer> {
   /** The message after success. */
   done: string | ((answer: Answer) => string);
-  /** The confirmation before the action; without it, the action starts at once. */
+  /** The confirmation before the action; without it, the action starts immediately. */
   ask?: Question;
   /** The id of the deleted resource. Its cached answers are removed, so that its page does not show it. */
   deletes?: string;
@@ -21,7 +21,10 @@ export interface Action<Answer = unknown> {
   isBusy: boolean;
 }
 
-/** Returns an action that calls the API. It asks for confirmation if needed, shows the result, and reads all shown data again. */
+/**
+ * Returns an action that calls the API. The action asks for confirmation if needed, shows the result, and reads all
+ * shown data again.
+ */
 export function useAction<Answer>(
   call: () => Promise<Answer>,
   { done, ask, deletes }: Settings<Answer>,

@@ -8,7 +8,7 @@ interface Props extends Pick<AutocompleteProps, 'label' | 'placeholder' | 'w'> {
   /** The filter whose values are suggested. */
   of: AdminInput<AdminOperations['suggestFilterValues']>['query']['of'];
   value: string;
-  /** Called with a chosen value, and with what is typed after Enter or when the field is left. */
+  /** Called with a chosen value, or with the typed text after Enter or when the field loses focus. */
   onChange: (value: string) => void;
 }
 
@@ -18,7 +18,7 @@ export function FilterSuggest({ of, value, onChange, ...props }: Props) {
   const [applied, setApplied] = useState(value);
   const [isOpen, setOpen] = useState(false);
   if (applied !== value) {
-    // Changed otherwise, such as by going back.
+    // Something else changed the value, such as the back button.
     setApplied(value);
     setTyped(value);
   }
@@ -35,7 +35,13 @@ export function FilterSuggest({ of, value, onChange, ...props }: Props) {
       onOptionSubmit={apply}
       onDropdownOpen={() => setOpen(true)}
       onBlur={() => apply(typed)}
-      onKeyDown={({ key }) => key === 'Enter' && apply(typed)}
+      // Enter on a highlighted suggestion submits the suggestion.
+      onKeyDown={({ key, currentTarget }) => key === 'Enter' && !hasHighlighted(currentTarget) && apply(typed)}
     />
   );
+}
+
+function hasHighlighted(field: HTMLElement): boolean {
+  const list = document.getElementById(field.getAttribute('aria-controls') ?? '');
+  return list !== null && list.querySelector('[data-combobox-selected]') !== null;
 }

@@ -11,7 +11,7 @@ interface PickerProps extends Pick<SelectProps, 'placeholder' | 'required'> {
   onChange: (id: string) => void;
 }
 
-/** The newest hundred are offered; the others are found by their whole name. */
+/** A field that picks an organization. Lists the newest hundred, and finds others by their exact name. */
 export function OrganizationPicker({ value, ...props }: PickerProps) {
   const { wanted, setTyped } = useTyped();
   const newest = useOperation('/organizations', { query: { limit: 100 } });
@@ -25,7 +25,7 @@ export function OrganizationPicker({ value, ...props }: PickerProps) {
   return <Picker {...props} value={value} offered={offered} onSearch={setTyped} />;
 }
 
-/** As OrganizationPicker does it; of the members of an organization, or of all people. */
+/** A field that picks a person, like OrganizationPicker. With `organizationId`, it has only members. */
 export function PersonPicker({ value, organizationId, ...props }: PickerProps & { organizationId?: string }) {
   const { wanted, setTyped } = useTyped();
   const newest = useOperation('/people', { query: { organizationId, limit: 100 } });
@@ -35,7 +35,7 @@ export function PersonPicker({ value, organizationId, ...props }: PickerProps & 
   return <Picker {...props} value={value} offered={offered} onSearch={setTyped} />;
 }
 
-/** As OrganizationPicker does it. */
+/** A field that picks an Agent, like OrganizationPicker. */
 export function AgentPicker({ value, ...props }: PickerProps) {
   const { wanted, setTyped } = useTyped();
   const newest = useOperation('/agents', { query: { limit: 100 } });
@@ -45,7 +45,7 @@ export function AgentPicker({ value, ...props }: PickerProps) {
   return <Picker {...props} value={value} offered={offered} onSearch={setTyped} />;
 }
 
-/** Agents of one organization. */
+/** A field that picks Agents of one organization. */
 export function AgentsPicker(props: { organizationId: string; value: string[]; onChange: (ids: string[]) => void }) {
   const { organizationId, value, onChange } = props;
   const agents = useOperation('/agents', { query: { organizationId, limit: 100 } }, { enabled: organizationId !== '' });
@@ -71,7 +71,7 @@ function useTyped() {
   return { wanted, setTyped };
 }
 
-/** While another one is read, the one before is still there. */
+/** Returns the record only if it has this id. While another one is read, the query still has the previous one. */
 const only = (found: Named | undefined, id: string): Named[] => (found?.id === id ? [found] : []);
 
 interface OfferProps extends PickerProps {

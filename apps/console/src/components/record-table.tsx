@@ -1,20 +1,23 @@
 import { Children, cloneElement, createContext, isValidElement, use, type ReactElement, type ReactNode } from 'react';
-import { Table, VisuallyHidden, type TableProps, type TableThProps, type TableTrProps } from '@mantine/core';
+import { Table, type TableProps, type TableThProps, type TableTrProps } from '@mantine/core';
 import classes from './record-table.module.css';
 
-/** The name of a column, and its look if that is not as usual. `isHidden`: only for people who hear the page. */
-export type Column = string | (Pick<TableThProps, 'w' | 'ta'> & { name: string; isHidden?: boolean });
+/** The name of a column, with its width and alignment if they are not the default. */
+export type Column = string | (Pick<TableThProps, 'w' | 'ta'> & { name: string });
 
 interface Props extends TableProps {
   'aria-label': string;
   columns: readonly Column[];
-  /** If the table is narrower than this, px, it scrolls sideways, not the page. On a phone, each row is a card. */
+  /** The minimum width in px. In less space, the table scrolls sideways. On a phone, each row is a card. */
   minWidth: number;
-  /** If the table is higher than this, px, it scrolls. */
+  /** The maximum height in px. A higher table scrolls. */
   maxHeight?: number;
   /** Elements of RecordRow. */
   children: ReactNode;
 }
+
+/** The text of a cell without a value. On a phone, cards omit such cells. */
+const NONE = '–';
 
 const LabelsContext = createContext<readonly string[]>([]);
 
@@ -31,14 +34,14 @@ export function RecordTable({ columns, minWidth, maxHeight, children, className,
       <Table role="table" {...table} className={[classes.table, className].filter(Boolean).join(' ')}>
         <Table.Thead role="rowgroup">
           <Table.Tr role="row">
-            {named.map(({ name, isHidden = false, ...look }) => (
+            {named.map(({ name, ...look }) => (
               <Table.Th key={name} role="columnheader" {...look}>
-                {isHidden ? <VisuallyHidden>{name}</VisuallyHidden> : name}
+                {name}
               </Table.Th>
             ))}
           </Table.Tr>
         </Table.Thead>
-        <LabelsContext value={named.map(({ name, isHidden = false }) => (isHidden ? '' : name))}>
+        <LabelsContext value={named.map(({ name }) => name)}>
           <Table.Tbody role="rowgroup">{children}</Table.Tbody>
         </LabelsContext>
       </Table>
@@ -47,7 +50,7 @@ export function RecordTable({ columns, minWidth, maxHeight, children, className,
 }
 
 interface RowProps extends TableTrProps {
-  /** Whether the record has left the list. */
+  /** True if the record has left the list. */
   isGone?: boolean;
 }
 
@@ -58,7 +61,12 @@ export function RecordRow({ children, isGone = false, ...row }: RowProps) {
     <Table.Tr role="row" {...row} {...(isGone ? { 'data-gone': true } : {})}>
       {Children.toArray(children)
         .filter((cell): cell is ReactElement<Record<string, unknown>> => isValidElement(cell))
-        .map((cell, i) => cloneElement(cell, { role: 'cell', 'data-label': labels[i] }))}
+        .map((cell, i) =>
+          cloneElement(cell, {
+            ...{ role: 'cell', 'data-label': labels[i] },
+            ...(cell.props['children'] === NONE ? { 'data-none': true } : {}),
+          }),
+        )}
     </Table.Tr>
   );
 }

@@ -19,7 +19,7 @@ export function RunActions({ run, isCompact = false }: Props) {
     done: `Run ${shortenId(id)} is cancelled.`,
     ask: {
       title: 'Cancel this Run?',
-      message: `Run ${id} stops at once. Its output so far stays in the Thread, and you can retry the Run.`,
+      message: `Run ${id} stops immediately. Its output so far stays in the Thread, and you can retry the Run.`,
       action: 'Cancel Run',
       // "Cancel" beside "Cancel Run" would not say which of the two ends the Run.
       dismiss: 'Keep Run',
@@ -32,6 +32,7 @@ export function RunActions({ run, isCompact = false }: Props) {
   });
   const size = isCompact ? 'compact-xs' : 'xs';
   const target = `Run ${id}`;
+  if (hasEnded(run.status) && !run.mayBeRetried) return null;
   return (
     <Group gap={4} wrap="nowrap">
       {!hasEnded(run.status) && (

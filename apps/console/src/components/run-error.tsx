@@ -2,9 +2,14 @@ import { Text } from '@mantine/core';
 import type { ManagedRun } from '#contract';
 import { hasEnded } from './status-table.ts';
 
+type FailedRun = Pick<ManagedRun, 'status' | 'error' | 'cause'>;
+
+/** Returns whether a Run failed, or is retried after a failure. */
+export const hasRunError = ({ status, error, cause }: FailedRun): boolean =>
+  error !== null || (Boolean(cause) && !hasEnded(status));
+
 /** Shows why a Run failed or is retried, in a cell of a table. The title has the messages. */
-export function RunError({ run: { status, error, cause } }: { run: Pick<ManagedRun, 'status' | 'error' | 'cause'> }) {
-  if (error === null && (!cause || hasEnded(status))) return '–';
+export function RunError({ run: { error, cause } }: { run: FailedRun }) {
   const title = [error?.message, cause?.message].filter(Boolean).join(' ');
   return (
     <>
@@ -12,7 +17,7 @@ export function RunError({ run: { status, error, cause } }: { run: Pick<ManagedR
         {error?.code ?? `Attempt ${cause?.attempt ?? ''} failed`}
       </Text>
       <Text size="xs" c="dimmed" truncate title={title}>
-        {/* The summary of a limit of the Run is its code. */}
+        {/* For a limit of the Run, the summary of the cause is the error code. */}
         {cause?.summary === error?.code ? error?.message : (cause?.summary ?? error?.message)}
       </Text>
     </>

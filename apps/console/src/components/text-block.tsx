@@ -3,11 +3,19 @@ import { Button, Code } from '@mantine/core';
 import { formatCount } from './format.ts';
 import classes from './parts.module.css';
 
-/** Characters that are shown at first, because the layout of megabytes takes seconds. */
+/** The number of characters that are shown at first. The layout of megabytes takes seconds. */
 const SHOWN = 50_000;
 
-/** Text with its line breaks in a box that scrolls, also by keyboard. `label` names it; `maxHeight` in px. */
-export function TextBlock({ text, label, maxHeight = 240 }: { text: string; label: string; maxHeight?: number }) {
+/** Text with its line breaks, in a box that also scrolls by keyboard. `label` names it. `maxHeight` is in px. */
+export function TextBlock({
+  text,
+  label,
+  maxHeight = 240,
+}: {
+  text: string;
+  label: string;
+  maxHeight?: number | undefined;
+}) {
   const [isWhole, setWhole] = useState(false);
   const isCut = !isWhole && text.length > SHOWN;
   return (

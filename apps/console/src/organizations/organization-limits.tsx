@@ -4,7 +4,7 @@ import { formatBytes } from '../components/format.ts';
 import { LimitField } from '../components/limit-field.tsx';
 import { LimitsButton } from '../components/limits-button.tsx';
 
-/** The limits of the form; null means none of the organization's own. */
+/** The limits in the form. Null means that the limit of the installation applies. */
 interface LimitForm {
   runs: number | null;
   maxCount: number | null;
@@ -34,8 +34,8 @@ function Fields({ form, change }: { form: LimitForm; change: (changed: Partial<L
   return (
     <>
       <LimitField
-        label="Runs at once"
-        placeholder="No own limit"
+        label="Runs at the same time"
+        placeholder="The installation’s limit"
         min={1}
         max={MAX_RUNS}
         value={form.runs}

@@ -12,6 +12,7 @@ import { Versions } from '../agents/versions.tsx';
 import { Ago } from '../components/ago.tsx';
 import { FactList } from '../components/facts.tsx';
 import { PageTitle } from '../components/page-title.tsx';
+import { OrganizationLink } from '../components/record-link.tsx';
 import { QueryState } from '../components/query-state.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { Section } from '../components/section.tsx';
@@ -76,7 +77,7 @@ function Head({ agent }: { agent: ManagedAgent }) {
       <FactList
         facts={{
           Callers: <AgentState agent={agent} />,
-          Organization: agent.organizationName,
+          Organization: <OrganizationLink id={agent.organizationId} name={agent.organizationName} />,
           Kind: agent.kind === 'pet' ? 'Pet: one folder for all its Threads' : 'Cattle',
           'Live version': agent.liveVersion ?? 'none',
           Created: <Ago time={agent.createdAt} />,

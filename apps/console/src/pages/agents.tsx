@@ -1,9 +1,6 @@
-import { Anchor, Code, Switch, Table, Text } from '@mantine/core';
-import type { ManagedAgent } from '#contract';
-import { Link } from 'wouter';
+import { Code, Switch } from '@mantine/core';
 import { usePages } from '../api/use-pages.ts';
-import { AgentState, Readiness } from '../agents/agent-state.tsx';
-import { Ago } from '../components/ago.tsx';
+import { AgentTable } from '../agents/agent-table.tsx';
 import { FilterBar, isFiltered } from '../components/filter-bar.tsx';
 import { FilterText } from '../components/filter-text.tsx';
 import { LoadMore } from '../components/load-more.tsx';
@@ -11,9 +8,8 @@ import { PageTitle } from '../components/page-title.tsx';
 import { QueryState } from '../components/query-state.tsx';
 import { useUrlFilter } from '../components/url-filter.ts';
 import { OrganizationPicker } from '../components/pickers.tsx';
-import { RecordRow, RecordTable } from '../components/record-table.tsx';
 
-/** Few, because whether each can run is asked for one by one. */
+/** A small page, because the readiness of each Agent needs its own request. */
 const PAGE = 25;
 
 export default function AgentsPage() {
@@ -64,37 +60,5 @@ export default function AgentsPage() {
       </QueryState>
       <LoadMore pages={agents} />
     </>
-  );
-}
-
-function AgentTable({ agents }: { agents: ManagedAgent[] }) {
-  return (
-    <RecordTable
-      aria-label="Agents"
-      minWidth={720}
-      columns={['Agent', 'Organization', 'Version', 'Callers', 'Readiness', 'Created']}
-    >
-      {agents.map((agent) => (
-        <RecordRow key={agent.id}>
-          <Table.Td maw={360}>
-            <Anchor component={Link} href={`/agents/${agent.id}`} size="sm" fw={600}>
-              {agent.name}
-            </Anchor>
-            <Text size="xs" c="dimmed" lineClamp={2}>
-              {agent.description}
-            </Text>
-          </Table.Td>
-          <Table.Td>{agent.organizationName}</Table.Td>
-          <Table.Td>{agent.liveVersion ?? 'none'}</Table.Td>
-          <Table.Td>
-            <AgentState agent={agent} />
-          </Table.Td>
-          <Table.Td>{agent.deletedAt === null && <Readiness agentId={agent.id} />}</Table.Td>
-          <Table.Td style={{ whiteSpace: 'nowrap' }}>
-            <Ago time={agent.createdAt} />
-          </Table.Td>
-        </RecordRow>
-      ))}
-    </RecordTable>
   );
 }

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { ActionIcon, Anchor, Code, Group, Switch, Table, Text, TextInput } from '@mantine/core';
+import { Anchor, Code, Group, Switch, Table, Text, TextInput, UnstyledButton } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import type { AuditEntry } from '#contract';
 import { usePages } from '../api/use-pages.ts';
@@ -19,7 +19,7 @@ const PAGE = 25;
 const FILTERS = ['actorId', 'action', 'targetId', 'since', 'sessions'] as const;
 type Filter = Record<(typeof FILTERS)[number], string>;
 
-/** Sign-ins are hidden unless they are asked for. */
+/** Returns whether sign-ins are shown. They are hidden unless a filter asks for them. */
 const showsSessions = ({ sessions, action }: Filter): boolean => sessions === 'true' || action.startsWith('session');
 
 export default function AuditPage() {
@@ -100,11 +100,7 @@ interface TableProps {
 
 function AuditTable({ entries, onActor }: TableProps) {
   return (
-    <RecordTable
-      aria-label="Audit log"
-      minWidth={640}
-      columns={[{ name: 'Details', w: 36, isHidden: true }, 'Time', 'Actor', 'Action', 'Target']}
-    >
+    <RecordTable aria-label="Audit log" minWidth={640} columns={['Action', 'Target', 'Actor', 'Time']}>
       {entries.map((entry) => (
         <EntryRows key={entry.id} entry={entry} onActor={onActor} />
       ))}
@@ -120,24 +116,16 @@ function EntryRows({ entry, onActor }: { entry: AuditEntry; onActor: (actorId: s
     <>
       <RecordRow>
         <Table.Td>
-          <ActionIcon
+          <UnstyledButton
             onClick={() => setOpen(!isOpen)}
             aria-expanded={isOpen}
             aria-label={`Details of ${action} ${entry.id}`}
           >
-            {isOpen ? <IconChevronDown size={16} /> : <IconChevronRight size={16} />}
-          </ActionIcon>
-        </Table.Td>
-        <Table.Td style={{ whiteSpace: 'nowrap' }}>
-          <Ago time={occurredAt} />
-        </Table.Td>
-        <Table.Td>
-          <Anchor component="button" type="button" size="sm" onClick={() => onActor(actor.id)} title={actor.id}>
-            {actor.name}
-          </Anchor>
-        </Table.Td>
-        <Table.Td>
-          <Code>{action}</Code>
+            <Group gap={4} wrap="nowrap">
+              {isOpen ? <IconChevronDown size={14} aria-hidden /> : <IconChevronRight size={14} aria-hidden />}
+              <Code>{action}</Code>
+            </Group>
+          </UnstyledButton>
         </Table.Td>
         <Table.Td>
           <Group gap="xs" wrap="nowrap">
@@ -145,10 +133,17 @@ function EntryRows({ entry, onActor }: { entry: AuditEntry; onActor: (actorId: s
             {targetId === null ? 'the installation' : <ShortId id={targetId} {...targetOf(entry)} />}
           </Group>
         </Table.Td>
+        <Table.Td>
+          <Anchor component="button" type="button" size="sm" onClick={() => onActor(actor.id)} title={actor.id}>
+            {actor.name}
+          </Anchor>
+        </Table.Td>
+        <Table.Td style={{ whiteSpace: 'nowrap' }}>
+          <Ago time={occurredAt} />
+        </Table.Td>
       </RecordRow>
       {isOpen && (
         <RecordRow>
-          <Table.Td />
           <Table.Td colSpan={4} maw={0}>
             <Details entry={entry} />
           </Table.Td>

@@ -1,14 +1,17 @@
-import { Table, Text } from '@mantine/core';
+import { Table } from '@mantine/core';
 import type { OrganizationRecord } from '#contract';
+import { post } from '../api/client.ts';
 import { usePages } from '../api/use-pages.ts';
+import { Bytes, ConcurrentRuns, Files } from '../organizations/limits-in-use.tsx';
 import { LimitOrganization } from '../organizations/organization-limits.tsx';
 import { Ago } from '../components/ago.tsx';
 import { FilterBar, isFiltered } from '../components/filter-bar.tsx';
 import { FilterText } from '../components/filter-text.tsx';
-import { formatBytes, formatCount } from '../components/format.ts';
 import { LoadMore } from '../components/load-more.tsx';
+import { NameButton } from '../components/name-button.tsx';
 import { PageTitle } from '../components/page-title.tsx';
 import { QueryState } from '../components/query-state.tsx';
+import { OrganizationLink } from '../components/record-link.tsx';
 import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { useUrlFilter } from '../components/url-filter.ts';
@@ -24,7 +27,14 @@ export default function OrganizationsPage() {
   );
   return (
     <>
-      <PageTitle title="Organizations" />
+      <PageTitle title="Organizations">
+        <NameButton
+          label="Create organization"
+          title="Create organization"
+          done={(name) => `${name} is created.`}
+          save={(name) => post('/organizations', { body: { name } })}
+        />
+      </PageTitle>
       <FilterBar {...{ filter, change }} label="Filter organizations">
         <FilterText label="Name" placeholder="Exact name" value={filter.name} onChange={(name) => change({ name })} />
       </FilterBar>
@@ -45,7 +55,7 @@ function OrganizationTable({ organizations }: { organizations: OrganizationRecor
     <RecordTable
       aria-label="Organizations"
       minWidth={800}
-      columns={['Organization', 'Runs at once', 'Files', 'Bytes', 'Created', { name: 'Actions', ta: 'right' }]}
+      columns={['Organization', 'Runs at the same time', 'Files', 'Bytes', 'Created', { name: 'Actions', ta: 'right' }]}
     >
       {organizations.map((organization) => (
         <OrganizationRow key={organization.id} organization={organization} />
@@ -55,21 +65,23 @@ function OrganizationTable({ organizations }: { organizations: OrganizationRecor
 }
 
 function OrganizationRow({ organization }: { organization: OrganizationRecord }) {
-  const { id, name, createdAt, concurrency, files } = organization;
+  const { id, name, createdAt } = organization;
   return (
     <RecordRow>
       <Table.Td>
-        <Text size="sm" fw={600}>
-          {name}
-        </Text>
-        <ShortId id={id} of="organization" />
-      </Table.Td>
-      <Table.Td>{concurrency.runs === null ? 'no own limit' : formatCount(concurrency.runs)}</Table.Td>
-      <Table.Td>
-        <Used used={files.count} own={files.maxCount} most={files.limits.maxCount} format={formatCount} />
+        <OrganizationLink id={id} name={name} />
+        <div>
+          <ShortId id={id} of="organization" />
+        </div>
       </Table.Td>
       <Table.Td>
-        <Used used={files.bytes} own={files.maxBytes} most={files.limits.maxBytes} format={formatBytes} />
+        <ConcurrentRuns organization={organization} />
+      </Table.Td>
+      <Table.Td>
+        <Files organization={organization} />
+      </Table.Td>
+      <Table.Td>
+        <Bytes organization={organization} />
       </Table.Td>
       <Table.Td>
         <Ago time={createdAt} />
@@ -78,27 +90,5 @@ function OrganizationRow({ organization }: { organization: OrganizationRecord })
         <LimitOrganization organization={organization} />
       </Table.Td>
     </RecordRow>
-  );
-}
-
-interface UsedProps {
-  used: number;
-  /** The organization's own limit; null for none. */
-  own: number | null;
-  /** The limit that applies; null for none. */
-  most: number | null;
-  format: (amount: number) => string;
-}
-
-/** The amount in use and the limit. */
-function Used({ used, own, most, format }: UsedProps) {
-  const limit = most === null ? 'no limit' : `of ${format(most)}`;
-  return (
-    <>
-      {format(used)}
-      <Text size="xs" c="dimmed">
-        {own === null && most !== null ? `${limit}, the installation’s limit` : limit}
-      </Text>
-    </>
   );
 }

@@ -12,7 +12,7 @@ import { FilterText } from '../components/filter-text.tsx';
 import { LoadMore } from '../components/load-more.tsx';
 import { PageTitle } from '../components/page-title.tsx';
 import classes from '../components/parts.module.css';
-import { AgentPicker, OrganizationPicker } from '../components/pickers.tsx';
+import { AgentPicker, OrganizationPicker, PersonPicker } from '../components/pickers.tsx';
 import { QueryState } from '../components/query-state.tsx';
 import { RecordList } from '../components/record-list.tsx';
 import { RecordRow } from '../components/record-table.tsx';
@@ -22,16 +22,18 @@ import { StatusBadge } from '../components/status-badge.tsx';
 import { optionsOf, THREAD_STATUS, type ThreadStatusName } from '../components/status-table.ts';
 import { useUrlFilter } from '../components/url-filter.ts';
 
-/** More than a screen shows; a row takes some milliseconds to draw. */
+/** More rows than a screen shows. A row takes some milliseconds to draw. */
 const PAGE = 25;
-const FILTERS = ['search', 'status', 'archived', 'agentId', 'organizationId', 'userId', 'externalRef'] as const;
+/** Filters by Agent, organization, customer, reference or owner. */
+const OF = ['agentId', 'organizationId', 'userId', 'externalRef', 'ownerPersonId'] as const;
+const FILTERS = ['search', 'status', 'archived', ...OF] as const;
 type Filter = Record<(typeof FILTERS)[number], string>;
 
 export default function ThreadsPage() {
   const [filter, change] = useUrlFilter(FILTERS);
   const query = {
     ...{ limit: PAGE, search: filter.search || undefined, userId: filter.userId || undefined },
-    ...{ externalRef: filter.externalRef || undefined },
+    ...{ externalRef: filter.externalRef || undefined, ownerPersonId: filter.ownerPersonId || undefined },
     ...{ status: (filter.status || undefined) as ThreadStatusName | undefined },
     ...{ archived: (filter.archived || undefined) as 'true' | 'false' | undefined },
     ...{ agentId: filter.agentId || undefined, organizationId: filter.organizationId || undefined },
@@ -47,7 +49,7 @@ export default function ThreadsPage() {
         empty={isFiltered(filter) ? 'No Thread matches these filters.' : 'No Threads yet.'}
       >
         {(items) => (
-          // The list of other filters holds no row of this one.
+          // With other filters, the list starts empty and keeps no row of this one.
           <ThreadsTable
             key={JSON.stringify([query, threads.query.isPlaceholderData])}
             {...{ threads: items, hasMore: threads.hasMore }}
@@ -59,17 +61,27 @@ export default function ThreadsPage() {
   );
 }
 
-function Filters({ filter, change }: { filter: Filter; change: (changed: Partial<Filter>) => void }) {
+interface FilterProps {
+  filter: Filter;
+  change: (changed: Partial<Filter>) => void;
+}
+
+function Search({ filter, change }: FilterProps) {
   return (
-    <FilterBar {...{ filter, change }} label="Filter Threads">
-      <FilterText
-        label="Search"
-        placeholder="Id, user, reference, title"
-        leftSection={<IconSearch size={14} />}
-        w={260}
-        value={filter.search}
-        onChange={(search) => change({ search })}
-      />
+    <FilterText
+      label="Search"
+      placeholder="Id, user, reference, title"
+      leftSection={<IconSearch size={14} />}
+      w={260}
+      value={filter.search}
+      onChange={(search) => change({ search })}
+    />
+  );
+}
+
+function Filters({ filter, change }: FilterProps) {
+  return (
+    <FilterBar {...{ filter, change }} label="Filter Threads" lead={<Search {...{ filter, change }} />}>
       <FilterSelect
         label="Status"
         data={optionsOf(THREAD_STATUS)}
@@ -91,6 +103,14 @@ function Filters({ filter, change }: { filter: Filter; change: (changed: Partial
         value={filter.organizationId}
         onChange={(organizationId) => change({ organizationId })}
       />
+      {/* Shown only after a link from the page of a person, because most owners are services. */}
+      {filter.ownerPersonId !== '' && (
+        <PersonPicker
+          label="Owner"
+          value={filter.ownerPersonId}
+          onChange={(ownerPersonId) => change({ ownerPersonId })}
+        />
+      )}
       <FilterSuggest
         of="userId"
         label="Customer"
@@ -152,9 +172,13 @@ function ThreadRow({ thread, isGone }: { thread: ManagedThread; isGone: boolean 
         <Customer {...thread} />
       </Table.Td>
       <Table.Td maw={140}>
-        <Text size="sm" truncate title={externalRef ?? ''}>
-          {externalRef ?? '–'}
-        </Text>
+        {externalRef === null ? (
+          '–'
+        ) : (
+          <Text size="sm" truncate title={externalRef}>
+            {externalRef}
+          </Text>
+        )}
       </Table.Td>
       <Table.Td>
         <Ago time={updatedAt} />

@@ -22,7 +22,7 @@ export function TokenActions({ token }: { token: TokenRecord }) {
     },
   });
   return (
-    <Group gap="xs" wrap="nowrap" justify="flex-end">
+    <Group gap="xs" miw={{ base: 0, sm: 250 }} justify="flex-end">
       <LimitToken token={token} />
       <RotateToken token={token} />
       <ActionButton
