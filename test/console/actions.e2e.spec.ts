@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { describeInBrowser, eventually, redisUrl } from '#testing';
-import { getThread, readLog } from '../support/client.ts';
+import { createAcknowledged, getThread, readLog } from '../support/client.ts';
 import { button, pressAndAgree, rowOf, told, useConsole } from '../support/console-page.ts';
 import { startConsoleWorld, type ConsoleWorld } from '../support/console-world.ts';
+import { addAgent } from '../support/more-agents.ts';
 
 /** A Run that goes on for hours. */
 const ENDLESS = '/pause 1s /pieces 9999 Count the stars';
@@ -74,6 +75,15 @@ describeInBrowser('what operators do in the console', () => {
       visit('narrow', async ({ page, open, look }) => {
         const { runId, threadId } = await world.begin(ENDLESS, 'running');
         await open('/runs');
+        // On a phone, a button opens the filters, and cards have no empty values.
+        const status = page.getByRole('search', { name: 'Filter Runs' }).getByText('Status');
+        await status.waitFor({ state: 'hidden' });
+        await button(page, 'Filters').click();
+        await status.waitFor();
+        await button(page, 'Filters').click();
+        const card = rowOf(page, 'Runs', new RegExp(runId));
+        await card.locator('td[data-label="Agent"]').waitFor();
+        await card.locator('td[data-label="Error"]').waitFor({ state: 'hidden' });
         await button(page, `Cancel Run ${runId}`).click();
         await look('confirm');
         await button(page.getByRole('dialog'), 'Keep Run').click();
@@ -292,14 +302,14 @@ describeInBrowser('what operators do in the console', () => {
         const hasId = async () => (await page.evaluate('navigator.clipboard.readText()')) === threadId;
         await eventually(hasId, { what: 'the id is copied' });
         await page.getByRole('tab', { name: 'Stored events' }).click();
-        await button(page, /^Event \d+, run\.completed$/).click();
+        await button(page, /run\.completed$/).click();
         await page
           .getByRole('group', { name: /^Event \d+ as JSON$/ })
           .getByText(runId)
           .waitFor();
       }));
 
-    test('read what a Run received and returned, also of its tools, and copy all of it', () =>
+    test('read the input, output and tool results of a Run, and copy all of it as JSON', () =>
       visit('wide', async ({ page, open, look, resize }) => {
         const { runId } = await world.begin('/artifact The whole story', 'completed');
         await open(`/runs/${runId}`);
@@ -308,11 +318,9 @@ describeInBrowser('what operators do in the console', () => {
         await shown('Output of the Run').getByText('echo.txt').waitFor();
         const tool = button(page, /^Tool/);
         await tool.click();
-        await shown(/^Input of /)
-          .getByText('The whole story')
-          .waitFor();
+        await shown('Input of Write a file').getByText('The whole story').waitFor();
         await tool.click();
-        await shown(/^Input of Write/).waitFor({ state: 'detached' });
+        await shown('Input of Write a file').waitFor({ state: 'detached' });
         await button(page, 'Show everything').click();
         await shown(/^Result of /).waitFor();
         await shown(/^Text of /)
@@ -332,6 +340,16 @@ describeInBrowser('what operators do in the console', () => {
         expect([copied.run.id, copied.timeline.input.text]).toEqual([runId, '/artifact The whole story']);
         expect(copied.events.filter(({ data }) => typeof data.result === 'string')).toHaveLength(1);
         expect(copied.events.at(-1)?.type).toBe('run.completed');
+      }));
+
+    test('compare the attempts of a Run whose first attempt failed', () =>
+      visit('wide', async ({ page, open }) => {
+        const agentId = await addAgent(world, { name: 'patient', harness: { name: 'echo' } });
+        const { runId } = await createAcknowledged({ ...world.caller, agentId }, '/flaky 1');
+        await eventually(async () => (await world.statusOf(runId)) === 'completed', { what: 'the Run is completed' });
+        await open(`/runs/${runId}`);
+        await rowOf(page, 'Attempts of the Run', /^1 Error/).waitFor();
+        await rowOf(page, 'Attempts of the Run', /^2 OK/).waitFor();
       }));
 
     test('are told where the browser lets no page copy', () =>

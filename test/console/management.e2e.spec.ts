@@ -106,6 +106,7 @@ describeInBrowser('what operators manage in the console', () => {
         await page.getByLabel('Type poet to delete it').fill('poet');
         await button(page.getByRole('dialog'), 'Delete permanently').click();
         await told(page, /poet is deleted/);
+        await button(page, 'Filters').click();
         await page.getByRole('switch', { name: 'Deleted only' }).check();
         await rowOf(page, 'Agents', /poet.*Deleted/).waitFor();
         expect((await agent()).deletedAt).not.toBeNull();
@@ -189,12 +190,12 @@ describeInBrowser('what operators manage in the console', () => {
       await rowOf(
         page,
         'Organizations',
-        /Globex.* no own limit 1,234 of 5,000, the installation’s limit 5\.0 MiB no limit/,
+        /Globex.* The installation’s limit 1,234 of 5,000, the installation’s limit 5\.0 MiB no limit/,
       ).waitFor();
 
       await button(page, 'Limits of organization Globex').click();
       const dialog = page.getByRole('dialog');
-      await dialog.getByRole('textbox', { name: 'Runs at once' }).fill('20');
+      await dialog.getByRole('textbox', { name: 'Runs at the same time' }).fill('20');
       await dialog.getByRole('textbox', { name: 'Files', exact: true }).fill('100000');
       await dialog.getByRole('textbox', { name: 'Bytes in all files' }).fill('107374182400');
       await dialog.getByText('100 GiB').waitFor();
@@ -222,6 +223,52 @@ describeInBrowser('what operators manage in the console', () => {
       });
       // There are no such files: verify would find that.
       await pool.query('delete from file_usage where organization_id = $1', [organizationId]);
+    }));
+
+  test('organizations and people: creates and renames both, and adds and removes members', () =>
+    visit('wide', async ({ page, open }) => {
+      const naming = page.getByRole('dialog').getByRole('textbox', { name: 'Name' });
+      const name = async (press: string, typed: string, submit: string): Promise<void> => {
+        await button(page, press).click();
+        await naming.fill(typed);
+        await button(page.getByRole('dialog'), submit).click();
+        await page.getByRole('dialog').waitFor({ state: 'detached' });
+      };
+      await open('/organizations');
+      await name('Create organization', 'Initech', 'Create organization');
+      await page.getByRole('link', { name: 'Initech' }).click();
+      await name('Rename organization Initech', 'Initrode', 'Rename');
+      await page.getByRole('heading', { name: 'Initrode', level: 1 }).waitFor();
+      await name('Create person in Initrode', 'Milton', 'Create person');
+      await rowOf(page, 'Members of Initrode', /Milton/)
+        .getByRole('link', { name: 'Milton' })
+        .click();
+      await name('Rename person Milton', 'Milton Waddams', 'Rename');
+      await rowOf(page, 'Organizations of Milton Waddams', /Initrode/).waitFor();
+      await pressAndAgree(page, 'Remove Milton Waddams from Initrode', 'Remove');
+      await page.getByText('Not a member of any organization.').waitFor();
+
+      await page
+        .getByRole('combobox', { name: 'Organization' })
+        .or(page.getByRole('textbox', { name: 'Organization' }))
+        .click();
+      await page.getByRole('option', { name: 'Initrode' }).click();
+      await button(page, 'Add').click();
+      await rowOf(page, 'Organizations of Milton Waddams', /Initrode/).waitFor();
+      const { people } = await world.admin<{ people: { id: string; organizationIds: string[] }[] }>(
+        'GET',
+        '/people?name=Milton%20Waddams',
+      );
+      const { organizations } = await world.admin<{ organizations: OrganizationRecord[] }>(
+        'GET',
+        '/organizations?name=Initrode',
+      );
+      expect(people.map(({ organizationIds }) => organizationIds)).toEqual([[organizations[0]!.id]]);
+      await open(`/audit?targetId=${people[0]!.id}`);
+      await rowOf(page, 'Audit log', /person\.renamed/)
+        .getByRole('link')
+        .click();
+      await page.getByRole('heading', { name: 'Milton Waddams', level: 1 }).waitFor();
     }));
 
   test('checks: verify finds what is wrong, rebuild mends it, and both tell how far they are', () =>

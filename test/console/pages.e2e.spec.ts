@@ -9,12 +9,20 @@ import type { Page } from 'playwright-core';
 describeInBrowser('each page of the console', () => {
   let world: ConsoleWorld;
   let runs: ConsoleRuns;
+  let organizationId: string;
+  let personId: string;
   const { visit, visitSignedOut } = useConsole(() => world);
 
   beforeAll(async () => {
     let long: Acknowledged;
     world = await startConsoleWorld(redisUrl().url, async (unmanned) => void (long = await writeLongThread(unmanned)));
     runs = await fillWorld(world, long!);
+    ({ organizationId } = (
+      await world.admin<{ agent: { organizationId: string } }>('GET', `/agents/${world.agentId}`)
+    ).agent);
+    const ada = { name: 'Ada Lovelace', organizationIds: [organizationId] };
+    personId = (await world.admin<{ person: { id: string } }>('POST', '/people', ada)).person.id;
+    await world.admin('POST', '/tokens', { kind: 'person', personId, name: 'laptop' });
   }, 120_000);
   afterAll(() => world?.stop());
 
@@ -46,6 +54,9 @@ describeInBrowser('each page of the console', () => {
     ['agents', () => '/agents', row('Agents', /echo.*Can run/)],
     ['agent', () => `/agents/${world.agentId}`, row('Versions of echo', /Live/)],
     ['organizations', () => '/organizations', row('Organizations', /Testers/)],
+    ['organization', () => `/organizations/${organizationId}`, row('Members of Testers', /Ada Lovelace/)],
+    ['people', () => '/people', row('People', /Ada Lovelace/)],
+    ['person', () => `/people/${personId}`, row('Tokens of Ada Lovelace', /laptop/)],
     ['tokens', () => '/tokens', row('Tokens', /on call/)],
     ['audit', () => '/audit', row('Audit log', /run\.cancelled/)],
     ['checks', () => '/checks', row('Results of Doctor', /postgres/i)],

@@ -17,7 +17,13 @@ export const theme = createTheme({
     sizes: { h1: { fontSize: '1.375rem' }, h2: { fontSize: '1rem' }, h3: { fontSize: '0.875rem' } },
   },
   components: {
-    Table: { defaultProps: { verticalSpacing: 6, horizontalSpacing: 'xs', fz: 'sm' } },
+    Table: {
+      defaultProps: {
+        ...{ verticalSpacing: 6, horizontalSpacing: 'xs', fz: 'sm' },
+        // On the default colour, links are too pale in the dark.
+        highlightOnHoverColor: 'light-dark(var(--mantine-color-gray-1), var(--mantine-color-dark-6))',
+      },
+    },
     Button: { defaultProps: { size: 'xs' } },
     // A box that scrolls is reached by the keyboard, whatever stands in it.
     TableScrollContainer: { defaultProps: { scrollAreaProps: { viewportProps: { tabIndex: 0 } } } },

@@ -6,6 +6,7 @@ import { Ago } from '../components/ago.tsx';
 import { formatTime } from '../components/format.ts';
 import { PageTitle } from '../components/page-title.tsx';
 import { QueryState } from '../components/query-state.tsx';
+import { OrganizationLink } from '../components/record-link.tsx';
 import { RunActions } from '../components/run-actions.tsx';
 import { RunStatus } from '../components/run-status.tsx';
 import { ShortId } from '../components/short-id.tsx';
@@ -21,7 +22,7 @@ import { FactSection } from '../components/facts.tsx';
 import { PendingConfirmations } from '../components/pending-confirmations.tsx';
 import { TRIGGERS } from '../components/triggers.ts';
 
-/** Intervals at which a live and an ended Run are read again, milliseconds. */
+/** The intervals at which a live and an ended Run are read again, in milliseconds. */
 const LIVE_MS = 2_000;
 const ENDED_MS = 30_000;
 const howOften = (answer: { run: ManagedRun } | undefined): number =>
@@ -46,7 +47,7 @@ function RunView({ run }: { run: ManagedRun }) {
   const { id: runId, threadId } = run;
   const isLive = !hasEnded(run.status);
   const thread = useOperation('/threads/{threadId}', { params: { threadId } }).data?.thread;
-  // By its own answer, because the Run above may be newer.
+  // The interval depends on the Run in this answer, because the Run above may be newer.
   const read = useOperation('/runs/{runId}/timeline', { params: { runId } }, { refetchInterval: howOften });
   return (
     <>
@@ -59,7 +60,7 @@ function RunView({ run }: { run: ManagedRun }) {
       <Stack gap="md">
         <Failure run={run} />
         {isLive && <PendingConfirmations threadId={threadId} runId={runId} />}
-        {read.data && <RunTexts timeline={read.data.timeline} />}
+        {read.data && <RunTexts timeline={read.data.timeline} isLive={isLive} />}
         <RunFacts run={run} thread={thread} timeline={read.data?.timeline} />
         {run.work && <WorkItem work={run.work} />}
         <QueryState query={read}>
@@ -110,7 +111,7 @@ function RunFacts({
           </>
         ),
         User: run.userId,
-        Organization: run.organizationName,
+        Organization: <OrganizationLink id={run.organizationId} name={run.organizationName} />,
         Trigger: TRIGGERS[run.trigger],
         Created: <Moment time={run.createdAt} />,
         Started: <Moment time={run.startedAt} />,

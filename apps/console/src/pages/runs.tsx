@@ -11,7 +11,7 @@ import { QueryState } from '../components/query-state.tsx';
 import { RecordList } from '../components/record-list.tsx';
 import { RecordRow, type Column } from '../components/record-table.tsx';
 import { RunActions } from '../components/run-actions.tsx';
-import { RunError } from '../components/run-error.tsx';
+import { hasRunError, RunError } from '../components/run-error.tsx';
 import { RunStatus } from '../components/run-status.tsx';
 import { RunTime } from '../components/run-time.tsx';
 import { ShortId } from '../components/short-id.tsx';
@@ -29,7 +29,7 @@ const COLUMNS: readonly Column[] = [
   { name: 'Actions', ta: 'right' },
 ];
 
-/** Lists live Runs, or all, newest first. */
+/** Lists live Runs or all Runs, newest first. */
 export default function RunsPage() {
   const [filter, change] = useUrlFilter(RUN_FILTERS);
   const { scope: _, within, ...filters } = filter;
@@ -63,7 +63,7 @@ export default function RunsPage() {
       >
         {(rows) => (
           <RecordList
-            // The list of other filters holds no row of this one.
+            // With other filters, the list starts empty and keeps no row of this one.
             key={JSON.stringify([query, within, runs.query.isPlaceholderData])}
             highlightOnHover
             aria-label="Runs"
@@ -89,9 +89,7 @@ function RunRow({ run, isGone }: { run: ManagedRun; isGone: boolean }) {
       <Table.Td>
         <RunStatus status={status} />
       </Table.Td>
-      <Table.Td maw={{ base: 200, xl: 320 }}>
-        <RunError run={run} />
-      </Table.Td>
+      <Table.Td maw={{ base: 200, xl: 320 }}>{hasRunError(run) ? <RunError run={run} /> : '–'}</Table.Td>
       <Table.Td>
         <Anchor component={Link} href={`/agents/${agentId}`} size="sm">
           {agentName}

@@ -6,6 +6,7 @@ import { Ago } from '../components/ago.tsx';
 import { formatCount } from '../components/format.ts';
 import { PageTitle } from '../components/page-title.tsx';
 import { QueryState } from '../components/query-state.tsx';
+import { OrganizationLink } from '../components/record-link.tsx';
 import { RunActions } from '../components/run-actions.tsx';
 import { ShortId } from '../components/short-id.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
@@ -23,7 +24,7 @@ type ThreadAnswer = AdminAnswer<AdminOperations['getThread']>;
 
 export default function ThreadPage() {
   const { threadId } = useParams<{ threadId: string }>();
-  // Another Thread is another page: nothing of the one before stays.
+  // The key resets all state when another Thread is shown.
   return <ThreadOf key={threadId} threadId={threadId} />;
 }
 
@@ -57,7 +58,7 @@ function ThreadView({ answer }: { answer: ThreadAnswer }) {
   );
 }
 
-/** The oldest that has not ended: what a Thread is at. Of the newest 20, which are read with it. */
+/** Returns the oldest Run that has not ended. The newest 20 are read with the Thread. */
 const currentOf = (runs: ThreadAnswer['runs']) => runs.findLast(({ completedAt }) => completedAt === null);
 
 function ThreadFacts({ thread, events }: { thread: ManagedThread; events: number }) {
@@ -77,10 +78,12 @@ function ThreadFacts({ thread, events }: { thread: ManagedThread; events: number
             {thread.agentName}
           </Anchor>
         ),
-        Organization: thread.organizationName,
+        Organization: <OrganizationLink id={thread.organizationId} name={thread.organizationName} />,
         User: thread.userId,
         Reference: thread.externalRef,
-        'Owned by a person': ownerPersonId && <ShortId id={ownerPersonId} of="person" />,
+        'Owned by a person': ownerPersonId && (
+          <ShortId id={ownerPersonId} of="person" to={`/people/${ownerPersonId}`} />
+        ),
         'Owned by a service token': ownerTokenId && <ShortId id={ownerTokenId} of="token" />,
         Kind: thread.kind === 'pet' ? 'Pet' : 'Cattle',
         Created: <Ago time={thread.createdAt} />,

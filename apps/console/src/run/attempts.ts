@@ -1,6 +1,6 @@
 import type { FailureCauseRecord, TimelineSpan } from '#contract';
 
-/** What one attempt of a Run did, from the claim of its worker to its end. */
+/** An attempt of a Run, from the claim by its worker to its end. */
 export interface Attempt {
   attempt: number;
   /** The worker. */
@@ -13,7 +13,7 @@ export interface Attempt {
   /** Null if no step has stored its usage. */
   inputTokens: number | null;
   outputTokens: number | null;
-  /** The outcome of its last span: how the attempt ended. Null while it is active. */
+  /** The outcome of the span that ended last. Null while the attempt is active. */
   outcome: TimelineSpan['outcome'];
   /** The cause of the attempt's failure; null if it did not fail, or the cause is not known. */
   cause: FailureCauseRecord | null;
@@ -40,11 +40,14 @@ const begin = ({ holder, startedAt }: TimelineSpan, attempt: number): Attempt =>
   ...{ modelSteps: 0, toolCalls: 0, inputTokens: null, outputTokens: null, outcome: null, cause: null },
 });
 
-/** Applies the end of a span. Spans overlap, so the one that ends last decides; one that is active decides over all. */
+/**
+ * Applies the end of a span. Spans overlap, so the latest end counts. While a span is active, the attempt has no end.
+ * If a Run fails between two spans, the earlier span has the cause.
+ */
 function end(attempt: Attempt, { endedAt, outcome, cause }: TimelineSpan): void {
   if (attempt.endedAt === null || (endedAt !== null && endedAt < attempt.endedAt)) return;
   attempt.endedAt = endedAt;
-  attempt.outcome = outcome;
+  attempt.outcome = outcome === 'ok' && cause ? 'error' : outcome;
   attempt.cause = cause ?? null;
 }
 

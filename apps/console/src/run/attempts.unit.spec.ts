@@ -43,9 +43,11 @@ test('sums up the spans of each attempt without the waits between them', () => {
   ]);
 });
 
-test('the span that ends last tells how an attempt ended, and none while one is active', () => {
+test('an attempt has the outcome of the span that ends last, and no outcome while a span is active', () => {
   const tools = [span('tool', 1, 0, 9, { outcome: 'cut' }), span('tool', 1, 0, 5)];
   expect(attemptsOf(tools)).toMatchObject([{ endedAt: at(9), outcome: 'cut' }]);
+  const ended = [span('tool', 1, 0, 5, { cause })];
+  expect(attemptsOf(ended)).toMatchObject([{ outcome: 'error', cause }]);
   expect(attemptsOf([span('tool', 1, 0, null), span('tool', 1, 0, 5)])).toMatchObject([
     { endedAt: null, outcome: null },
   ]);

@@ -16,13 +16,13 @@ export type BulkFilter = Omit<BulkAction['filter'], 'since'>;
 
 interface Props {
   filter: BulkFilter;
-  /** Only Runs created in the last so many minutes; 0: of any age. */
+  /** The maximum age of the Runs, in minutes since their creation. 0 means any age. */
   withinMinutes: number;
-  /** Whether the list shows only live Runs. */
+  /** True if the list shows only live Runs. */
   isLive: boolean;
 }
 
-/** The actions for all Runs that match the filters, not only for those that are shown. */
+/** The actions for all Runs that match the filters, not only for the shown ones. */
 export function BulkButtons({ filter, withinMinutes, isLive }: Props) {
   const cancel = useBulkAction('cancel', filter, withinMinutes);
   const retry = useBulkAction('retry', filter, withinMinutes);
@@ -44,7 +44,10 @@ export function BulkButtons({ filter, withinMinutes, isLive }: Props) {
   );
 }
 
-/** Chooses the Runs, asks with their exact number, and starts. The page shows the progress (bulk-actions.tsx). */
+/**
+ * Returns an action that plans a bulk action, asks with the exact number of Runs, and starts it. The page shows the
+ * progress (bulk-actions.tsx).
+ */
 export function useBulkAction(action: BulkAction['action'], filter: BulkFilter, withinMinutes = 0): Action {
   const confirm = useConfirm();
   const queries = useQueryClient();
@@ -95,19 +98,21 @@ function Plan({ plan }: { plan: BulkAction }) {
             The first was created {formatTime(firstCreatedAt)}, the last {formatTime(lastCreatedAt)}.
           </>
         )}
-        {filter.since === undefined && ' The filters have no time, so they match Runs of any age.'}
+        {filter.since === undefined &&
+          filter.endedSince === undefined &&
+          ' The filters have no time, so they match Runs of any age.'}
       </Text>
       <BulkReasons bulk={plan} />
       <Text size="sm">
         {action === 'cancel'
-          ? 'The Runs stop at once. Their output so far stays in their Threads, and they can be retried.'
+          ? 'The Runs stop immediately. Their output so far stays in their Threads, and they can be retried.'
           : 'Each one continues in a new Run. Completed tool calls are not repeated.'}
       </Text>
     </Stack>
   );
 }
 
-/** Why Runs are not changed. */
+/** The reasons why Runs are not changed, each with its count. */
 export function BulkReasons({ bulk: { action, notDone, reasons } }: { bulk: BulkAction }) {
   if (notDone === 0) return null;
   return (

@@ -1,27 +1,37 @@
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { IconCopy } from '@tabler/icons-react';
 import { notifications } from '@mantine/notifications';
-import type { ManagedRun } from '#contract';
 import { get } from '../api/client.ts';
 import { ActionButton } from '../components/action-button.tsx';
 import { reportFailure } from '../components/action.ts';
-import { copyText } from '../components/copy.ts';
-import { readAllEvents } from './use-run-events.ts';
+import { copyLater } from '../components/copy.ts';
+import { readRunEvents } from './use-run-events.ts';
 
-/** Copies all that is known of a Run as JSON: the Run, its timeline, and its events with inputs and results of tools. */
-export function CopyRun({ runId }: { runId: ManagedRun['id'] }) {
+/** A button that copies a Run as JSON, with its timeline and its events. */
+export function CopyRun({ runId }: { runId: string }) {
   const [isBusy, setBusy] = useState(false);
+  const leaving = useRef(new AbortController());
+  useEffect(() => {
+    const controller = new AbortController();
+    leaving.current = controller;
+    return () => controller.abort();
+  }, [runId]);
   const act = async (): Promise<void> => {
+    const { signal } = leaving.current;
     setBusy(true);
     try {
-      const answer = await get('/runs/{runId}/timeline', { params: { runId } });
-      await copyText(JSON.stringify({ ...answer, events: await readAllEvents(runId) }, null, 2));
+      await copyLater(readRun(runId, signal));
       notifications.show({ color: 'teal', message: 'Copied the Run, its timeline and its events.' });
     } catch (error) {
-      reportFailure(error as Error);
+      if (!signal.aborted) reportFailure(error as Error);
     } finally {
       setBusy(false);
     }
   };
   return <ActionButton action={{ act, isBusy }} label="Copy as JSON" target={`Run ${runId}`} icon={IconCopy} />;
+}
+
+async function readRun(runId: string, signal: AbortSignal): Promise<string> {
+  const answer = await get('/runs/{runId}/timeline', { params: { runId } }, signal);
+  return JSON.stringify({ ...answer, events: await readRunEvents(runId, signal) }, null, 2);
 }

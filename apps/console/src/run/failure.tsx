@@ -6,7 +6,10 @@ import { formatDuration } from '../components/format.ts';
 
 type Cause = NonNullable<ManagedRun['cause']>;
 
-/** Shows whose Run failed or is retried, why, and what to do: its error, and the cause of its last failed attempt. */
+/**
+ * Shows the customer of a Run that failed or is retried, its error, and the cause of its last failed attempt. Shows the
+ * remedy if the Run failed.
+ */
 export function Failure({ run }: { run: ManagedRun }) {
   const { status, error, cause, userId, organizationName, threadTitle } = run;
   if (error === null && (!cause || status === 'completed')) return null;
@@ -19,7 +22,7 @@ export function Failure({ run }: { run: ManagedRun }) {
           {threadTitle && `, in “${threadTitle}”`}
         </Line>
         <Line name="What failed">
-          {/* The summary of a limit of the Run is its code, which the title has. */}
+          {/* For a limit of the Run, the summary of the cause is the error code, which the title has. */}
           {cause && cause.summary !== error?.code && <Text fw={600}>{cause.summary}</Text>}
           {error?.message}
           {cause && <CauseDetails cause={cause} />}
@@ -59,7 +62,7 @@ function CauseDetails({ cause }: { cause: Cause }) {
 }
 
 function remedyOf({ remedy, mayBeRetried }: ManagedRun): string {
-  if (!mayBeRetried) return 'It can no longer be retried: its Thread has a newer Run, or is archived or terminated.';
+  if (!mayBeRetried) return 'The Run cannot be retried: its Thread has a newer Run, or is archived or terminated.';
   return remedy?.replaceAll('`', '') ?? 'Retry the Run.';
 }
 

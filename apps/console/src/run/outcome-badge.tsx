@@ -11,7 +11,7 @@ const OUTCOMES: Record<Outcome, { label: string; color: string }> = {
   cut: { label: 'Cut', color: 'orange' },
 };
 
-/** How a span or an attempt ended. */
+/** The outcome of a span or an attempt. */
 export function OutcomeBadge({ outcome, isActive }: { outcome: Outcome | null; isActive: boolean }) {
   if (outcome !== null) return <StatusBadge color={OUTCOMES[outcome].color}>{OUTCOMES[outcome].label}</StatusBadge>;
   return isActive ? <StatusBadge color="indigo">Running</StatusBadge> : null;

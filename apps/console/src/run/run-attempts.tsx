@@ -8,9 +8,9 @@ import { ShortId } from '../components/short-id.tsx';
 import { attemptsOf, type Attempt } from './attempts.ts';
 import { OutcomeBadge } from './outcome-badge.tsx';
 
-const COLUMNS = ['Attempt', 'Outcome', 'Began', 'Took', 'Model steps', 'Tool calls', 'Tokens', 'Worker'];
+const COLUMNS = ['Attempt', 'Outcome', 'Started', 'Took', 'Model steps', 'Tool calls', 'Tokens', 'Worker'];
 
-/** Compares the attempts of a Run. Shows nothing for a Run with one. */
+/** Compares the attempts of a Run. Shows nothing for a Run with only one attempt. */
 export function RunAttempts({ spans }: { spans: readonly TimelineSpan[] }) {
   const attempts = attemptsOf(spans);
   if (attempts.length < 2) return null;

@@ -23,7 +23,7 @@ export const RUN_FILTERS = [
 ] as const;
 export type RunFilter = Record<(typeof RUN_FILTERS)[number], string>;
 
-/** Whether only live Runs are shown. A filter for ended Runs implies all, also in a link without a scope. */
+/** Returns whether only live Runs are shown. A filter for ended Runs shows all, also in a link without a scope. */
 export const showsLive = ({ scope, status, errorCode, endedSince }: RunFilter): boolean =>
   scope !== 'all' && errorCode === '' && endedSince === '' && !hasEnded(status as RunStatusName);
 
@@ -40,26 +40,10 @@ interface Props {
 }
 
 export function RunFilters({ filter, change }: Props) {
-  // The choice between the two lists is not a filter.
+  // The scope is a choice between two lists, not a filter.
   const { scope: _, ...filters } = filter;
-  const ofEnded = hasEnded(filter.status as RunStatusName) ? { status: '' } : {};
   return (
-    <FilterBar {...{ filter: filters, change }} label="Filter Runs">
-      <SegmentedControl
-        size="xs"
-        aria-label="Which Runs"
-        value={showsLive(filter) ? 'live' : 'all'}
-        // Filters for ended Runs would match no live Run.
-        onChange={(scope) =>
-          change(
-            scope === 'all' ? { scope } : { scope: '', errorCode: '', endedSince: '', mayBeRetried: '', ...ofEnded },
-          )
-        }
-        data={[
-          { value: 'live', label: 'Live' },
-          { value: 'all', label: 'All' },
-        ]}
-      />
+    <FilterBar {...{ filter: filters, change }} label="Filter Runs" lead={<Scope {...{ filter, change }} />}>
       <FilterSelect
         label="Status"
         data={optionsOf(RUN_STATUS)}
@@ -94,7 +78,26 @@ export function RunFilters({ filter, change }: Props) {
   );
 }
 
-/** Filters that only links of the overview set. */
+function Scope({ filter, change }: Props) {
+  const ofEnded = hasEnded(filter.status as RunStatusName) ? { status: '' } : {};
+  return (
+    <SegmentedControl
+      size="xs"
+      aria-label="Which Runs"
+      value={showsLive(filter) ? 'live' : 'all'}
+      // Filters for ended Runs would match no live Run.
+      onChange={(scope) =>
+        change(scope === 'all' ? { scope } : { scope: '', errorCode: '', endedSince: '', mayBeRetried: '', ...ofEnded })
+      }
+      data={[
+        { value: 'live', label: 'Live' },
+        { value: 'all', label: 'All' },
+      ]}
+    />
+  );
+}
+
+/** The filters that only links of the overview set. */
 function LinkFilters({ filter, change }: Props) {
   return (
     <>

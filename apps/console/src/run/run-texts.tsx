@@ -4,13 +4,18 @@ import { formatCount } from '../components/format.ts';
 import { Section } from '../components/section.tsx';
 import { TextBlock } from '../components/text-block.tsx';
 
-/** The message that a Run answers, and its final text. Shows nothing if the service is older and does not send them. */
-export function RunTexts({ timeline: { input, output } }: { timeline: RunTimeline }) {
+interface TextsProps {
+  timeline: RunTimeline;
+  isLive: boolean;
+}
+
+/** Shows the message that a Run answers, and its final text. Shows nothing if an older service does not send them. */
+export function RunTexts({ timeline: { input, output }, isLive }: TextsProps) {
   if (input === undefined) return null;
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
       <RunText title="Input" content={input} missing="This Run has no message." />
-      <RunText title="Output" content={output} missing="No final text." />
+      <RunText title="Output" content={output} missing={isLive ? 'The Run has not ended.' : 'No final text.'} />
     </SimpleGrid>
   );
 }
@@ -33,8 +38,8 @@ function RunText({ title, content, missing }: Props) {
       )}
       {content && content.length > [...content.text].length && (
         <Text size="xs" c="dimmed" mt={4}>
-          The first {formatCount([...content.text].length)} of {formatCount(content.length)} characters. “Copy as JSON”
-          has the whole.
+          The first {formatCount([...content.text].length)} of {formatCount(content.length)} characters. The stored
+          events of the Thread have the whole text.
         </Text>
       )}
     </Section>

@@ -4,7 +4,7 @@ import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import type { RunTimeline as Timeline, TimelineSpan } from '#contract';
 import { useClock } from '../components/clock.ts';
 import { counted, formatCount, formatDuration, formatTime, shortenId } from '../components/format.ts';
-import { Empty } from '../components/query-state.tsx';
+import { Empty, ErrorNote } from '../components/query-state.tsx';
 import { Section } from '../components/section.tsx';
 import { OutcomeBadge } from './outcome-badge.tsx';
 import classes from './run-timeline.module.css';
@@ -27,7 +27,7 @@ interface Props {
   isLive: boolean;
 }
 
-/** Shows how a Run spent its time, as a table whose rows have a bar each, on one axis. Rows with content can be opened. */
+/** Shows the spans of a Run as a table, with one bar a row on a common axis. Rows with content can be opened. */
 export function RunTimeline({ runId, timeline, isLive }: Props) {
   const { spans, isComplete } = timeline;
   const [shortenWaits, setShortenWaits] = useState(true);
@@ -64,7 +64,7 @@ export function RunTimeline({ runId, timeline, isLive }: Props) {
           )}
           {spans.some(hasContent) && (
             <Button variant="default" size="compact-xs" onClick={open.toggleAll}>
-              {open.isEverything ? 'Hide all content' : 'Show everything'}
+              {open.isEverything ? 'Hide everything' : 'Show everything'}
             </Button>
           )}
         </Group>
@@ -99,15 +99,18 @@ interface WaterfallProps {
   open: ReturnType<typeof useOpenSpans>;
 }
 
-/** Roles are explicit, because a screen reader does not see a table in one that is laid out as a grid. */
+/** Sets explicit roles, because screen readers do not recognize a table that is laid out as a grid. */
 function Waterfall({ runId, layout, open: { isOpen, toggle } }: WaterfallProps) {
   const [isWhole, setWhole] = useState(false);
   const { rows, ticks } = layout;
   const left = isWhole ? 0 : Math.max(0, rows.length - SHOWN_ROWS);
   const shown = rows.slice(left);
-  const { events, error } = useRunEvents(runId, versionsOf(shown.map(({ span }) => span).filter(isOpen)));
+  // A browser cannot show the whole content of a long Run.
+  const isOpenAt = ({ span }: TimelineRow, i: number) => isOpen(span, i >= shown.length - SHOWN_ROWS);
+  const { events, failure, tryAgain } = useRunEvents(runId, versionsOf(shown.filter(isOpenAt).map(({ span }) => span)));
   return (
     <>
+      {failure && <ErrorNote error={failure} onTryAgain={tryAgain} />}
       {left > 0 && (
         <Button variant="subtle" onClick={() => setWhole(true)}>
           Show {formatCount(left)} earlier spans
@@ -136,13 +139,13 @@ function Waterfall({ runId, layout, open: { isOpen, toggle } }: WaterfallProps) 
         </thead>
         <tbody role="rowgroup">
           {shown.map((row, i) => (
-            <Fragment key={left + i}>
+            <Fragment key={keyOf(row.span)}>
               {row.begins !== null && <AttemptRow attempt={row.begins} holder={row.span.holder} />}
-              <SpanRow row={row} ticks={ticks} isOpen={isOpen(row.span)} onToggle={() => toggle(row.span)} />
-              {isOpen(row.span) && (
+              <SpanRow row={row} ticks={ticks} isOpen={isOpenAt(row, i)} onToggle={() => toggle(row.span)} />
+              {isOpenAt(row, i) && (
                 <tr role="row">
                   <td role="cell" colSpan={4} className={classes.content}>
-                    <SpanContent span={row.span} events={events} error={error} />
+                    <SpanContent span={row.span} events={events} />
                   </td>
                 </tr>
               )}
@@ -154,23 +157,26 @@ function Waterfall({ runId, layout, open: { isOpen, toggle } }: WaterfallProps) 
   );
 }
 
-/** The versions of the stored events with the content of spans, ascending. */
+/** Returns the versions of the stored events with the content of the spans, in ascending order. */
 const versionsOf = (spans: readonly TimelineSpan[]): number[] => {
   const versions = spans.flatMap(({ inputVersion, outputVersion }) => [inputVersion, outputVersion]);
   return [...new Set(versions.filter((version) => typeof version === 'number'))].sort((a, b) => a - b);
 };
 
-/** A span has no id, and rows move while a Run is live. */
-const keyOf = ({ kind, startedAt, toolCallId }: TimelineSpan): string => `${kind} ${startedAt} ${toolCallId ?? ''}`;
+/** Returns the key of a row. A span has no id, and rows move while a Run is live. */
+const keyOf = ({ kind, attempt, startedAt, toolCallId }: TimelineSpan): string =>
+  [kind, attempt, startedAt, toolCallId].join(' ');
 
-/** Which spans show their content. */
+/** Returns the state of the spans that show their content. */
 function useOpenSpans() {
   const [isEverything, setEverything] = useState(false);
-  /** The keys of spans that differ from `isEverything`. */
+  /** The keys of the spans whose state differs from `isEverything`. */
   const [others, setOthers] = useState<readonly string[]>([]);
   return {
     isEverything,
-    isOpen: (span: TimelineSpan) => hasContent(span) && isEverything !== others.includes(keyOf(span)),
+    /** `isRecent` is true if "Show everything" opens the span. */
+    isOpen: (span: TimelineSpan, isRecent: boolean) =>
+      hasContent(span) && (isEverything && isRecent) !== others.includes(keyOf(span)),
     toggle: (span: TimelineSpan) => {
       const key = keyOf(span);
       setOthers((before) => (before.includes(key) ? before.filter((each) => each !== key) : [...before, key]));

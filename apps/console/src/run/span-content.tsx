@@ -1,11 +1,11 @@
-import type { ReactNode } from 'react';
+import { memo, type ReactNode } from 'react';
 import { Code, Stack, Text } from '@mantine/core';
 import type { TimelineSpan } from '#contract';
 import { JsonBlock } from '../components/json-block.tsx';
 import { TextBlock } from '../components/text-block.tsx';
 import type { RunEvent } from './use-run-events.ts';
 
-/** The data of the stored events with content. Their shapes never change (docs/adr/0001). */
+/** The data of the stored events with content. Every later release can read their shapes (docs/adr/0001). */
 interface Content {
   text?: string;
   thinking?: string;
@@ -18,17 +18,16 @@ interface Content {
 interface Props {
   span: TimelineSpan;
   events: ReadonlyMap<number, RunEvent>;
-  error: Error | null;
 }
 
-/** What a model step wrote, or what a tool received and returned. */
-export function SpanContent({ span, events, error }: Props) {
+/** Shows the text of a model step, or the input and result of a tool. Renders again only if its props change. */
+export const SpanContent = memo(function SpanContent({ span, events }: Props) {
   const { kind, name, inputVersion = null, outputVersion = null } = span;
   const versions = [inputVersion, outputVersion].filter((version) => version !== null);
   if (versions.some((version) => !events.has(version))) {
     return (
-      <Text size="sm" c={error === null ? 'dimmed' : 'red'} role={error === null ? 'status' : 'alert'}>
-        {error === null ? 'Loading…' : error.message}
+      <Text size="sm" c="dimmed">
+        Not loaded yet.
       </Text>
     );
   }
@@ -42,7 +41,7 @@ export function SpanContent({ span, events, error }: Props) {
       )}
     </Stack>
   );
-}
+});
 
 function ToolContent({ span, input, output }: { span: TimelineSpan; input: Content; output: Content }) {
   const { name, toolCallId, inputVersion } = span;
@@ -51,7 +50,7 @@ function ToolContent({ span, input, output }: { span: TimelineSpan; input: Conte
     <>
       <Named name="Input">
         {inputVersion === null || inputVersion === undefined ? (
-          <Text size="sm">The call and its input are in the Run before this one.</Text>
+          <Text size="sm">The previous Run has the call and its input.</Text>
         ) : call.invalidInput === undefined ? (
           <JsonBlock value={call.toolInput} label={`Input of ${name}`} />
         ) : (

@@ -5,47 +5,49 @@ import { get } from '../api/client.ts';
 export type RunEvent = AdminAnswer<AdminOperations['listRunEvents']>['events'][number];
 
 const PATH = '/runs/{runId}/events';
-/** The most events that one request returns. */
+/** The maximum number of events that one request returns. */
 const PAGE = 100;
 
-/** Stored events never change, so each is read once. `wanted`: versions, ascending. */
+/**
+ * Reads the stored events of a Run that have the versions `wanted`, which must ascend. Stored events never change, so
+ * those that were read are kept. After a failure, reads nothing until `tryAgain` is called.
+ */
 export function useRunEvents(runId: string, wanted: readonly number[]) {
   const [events, setEvents] = useState<ReadonlyMap<number, RunEvent>>(new Map());
-  const [error, setError] = useState<Error | null>(null);
-  const missing = wanted.filter((version) => !events.has(version));
-  const [next] = missing;
-  const limit = Math.min(PAGE, missing.length);
+  const [failure, setFailure] = useState<Error | null>(null);
+  const next = wanted.find((version) => !events.has(version));
   useEffect(() => {
-    if (next === undefined) return;
-    const { signal, abort } = abortable();
-    get(PATH, { params: { runId }, query: { afterVersion: next - 1, limit } }, signal).then(
-      (page) => {
-        setError(null);
-        setEvents((known) => new Map([...known, ...page.events.map((event) => [event.version, event] as const)]));
-      },
-      (problem: Error) => {
-        if (!signal.aborted) setError(problem);
+    if (next === undefined || failure !== null) return;
+    const controller = new AbortController();
+    const { signal } = controller;
+    // Reads a whole page, because the next events are often wanted too.
+    get(PATH, { params: { runId }, query: { afterVersion: next - 1, limit: PAGE } }, signal).then(
+      (page) =>
+        setEvents((known) => new Map([...known, ...page.events.map((event) => [event.version, event] as const)])),
+      (error: Error) => {
+        if (!signal.aborted) setFailure(error);
       },
     );
-    return abort;
-  }, [runId, next, limit]);
-  return { events, error };
+    return () => controller.abort();
+  }, [runId, next, failure]);
+  return { events, failure, tryAgain: () => setFailure(null) };
 }
 
-function abortable() {
-  const controller = new AbortController();
-  return { signal: controller.signal, abort: () => controller.abort() };
-}
+/** The maximum size of a copy, in characters of JSON. */
+const MAX_COPIED = 50_000_000;
 
-/** Reads all events of a Run but its text deltas. Throws CallError. */
-export async function readAllEvents(runId: string): Promise<RunEvent[]> {
+/** Reads all events with the content of a Run. Throws CallError, or an error for people if they are too large. */
+export async function readRunEvents(runId: string, signal: AbortSignal): Promise<RunEvent[]> {
   const events: RunEvent[] = [];
+  let size = 0;
   for (let afterVersion: number | null = 0; afterVersion !== null;) {
-    const page: AdminAnswer<AdminOperations['listRunEvents']> = await get(PATH, {
-      params: { runId },
-      query: { afterVersion, limit: PAGE },
-    });
+    const call = { params: { runId }, query: { afterVersion, limit: PAGE } };
+    const page: AdminAnswer<AdminOperations['listRunEvents']> = await get(PATH, call, signal);
     events.push(...page.events);
+    size += JSON.stringify(page.events).length;
+    if (size > MAX_COPIED) {
+      throw new Error(`This Run is too large to copy. Read it with: spool run events ${runId} --all --json`);
+    }
     afterVersion = page.nextAfterVersion;
   }
   return events;

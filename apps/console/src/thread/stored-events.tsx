@@ -68,11 +68,7 @@ function useStoredEvents(threadId: string) {
 
 function EventsTable({ events }: { events: StoredEvent[] }) {
   return (
-    <RecordTable
-      aria-label="Stored events"
-      minWidth={680}
-      columns={[{ name: 'Version', w: 100 }, 'Type', 'Run', 'Occurred']}
-    >
+    <RecordTable aria-label="Stored events" minWidth={680} columns={['Event', 'Run', 'Occurred']}>
       {events.map((event) => (
         <EventRow key={event.version} event={event} />
       ))}
@@ -87,20 +83,16 @@ function EventRow({ event }: { event: StoredEvent }) {
     <>
       <RecordRow>
         <Table.Td>
-          <UnstyledButton
-            aria-expanded={isOpen}
-            aria-label={`Event ${event.version}, ${event.type}`}
-            onClick={() => setOpen(!isOpen)}
-          >
-            <Group gap={4} wrap="nowrap">
-              <Chevron size={14} aria-hidden />
-              <Text size="sm">{event.version}</Text>
-            </Group>
-          </UnstyledButton>
-        </Table.Td>
-        <Table.Td>
           <Group gap={6}>
-            <Code>{event.type}</Code>
+            <UnstyledButton aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+              <Group gap={6} wrap="nowrap">
+                <Chevron size={14} aria-hidden />
+                <Text size="sm" miw={32}>
+                  {event.version}
+                </Text>
+                <Code>{event.type}</Code>
+              </Group>
+            </UnstyledButton>
             {!event.public && <StatusBadge color="gray">Not in the log</StatusBadge>}
           </Group>
         </Table.Td>
@@ -113,7 +105,7 @@ function EventRow({ event }: { event: StoredEvent }) {
       </RecordRow>
       {isOpen && (
         <RecordRow>
-          <Table.Td colSpan={4} maw={0}>
+          <Table.Td colSpan={3} maw={0}>
             <JsonBlock value={event} label={`Event ${event.version} as JSON`} maxHeight={480} />
           </Table.Td>
         </RecordRow>

@@ -5,7 +5,7 @@ import { LoadMore } from '../components/load-more.tsx';
 import { QueryState } from '../components/query-state.tsx';
 import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { RunActions } from '../components/run-actions.tsx';
-import { RunError } from '../components/run-error.tsx';
+import { hasRunError, RunError } from '../components/run-error.tsx';
 import { RunStatus } from '../components/run-status.tsx';
 import { RunTime } from '../components/run-time.tsx';
 import { ShortId } from '../components/short-id.tsx';
@@ -41,9 +41,7 @@ export function ThreadRuns({ threadId }: { threadId: string }) {
                 <Table.Td>
                   <RunTime run={run} which="durationMs" />
                 </Table.Td>
-                <Table.Td maw={260}>
-                  <RunError run={run} />
-                </Table.Td>
+                <Table.Td maw={260}>{hasRunError(run) ? <RunError run={run} /> : '–'}</Table.Td>
                 <Table.Td>
                   <RunActions run={run} isCompact />
                 </Table.Td>

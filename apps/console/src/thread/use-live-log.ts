@@ -4,10 +4,10 @@ import { followLog, type Connection } from './follow-log.ts';
 import { addEarlier, addNewer, EMPTY_WINDOW, type LogWindow } from './log-window.ts';
 import { readBefore, readLog } from './read-log.ts';
 
-/** What has come is shown at most so often, the first of it at once. Milliseconds. */
+/** The minimum time between two updates of the shown log, milliseconds. The first entry is shown immediately. */
 const SHOW_EVERY_MS = 100;
 
-/** So long reading earlier entries may take. Milliseconds. */
+/** The maximum time for reading earlier entries, milliseconds. */
 const EARLIER_WITHIN_MS = 60_000;
 
 export interface LiveLog {
