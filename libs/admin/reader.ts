@@ -2,6 +2,7 @@ import type { AgentManifest } from '#agents';
 import type {
   AgentVersionRecord,
   AuditEntry,
+  LiveProblem,
   ManagedAgent,
   ManagedRun,
   ManagedThread,
@@ -90,6 +91,7 @@ export interface RunsWanted extends PageWanted {
   externalRef?: Filter;
   endedSince?: Filter;
   mayBeRetried?: boolean | undefined;
+  problem?: LiveProblem | undefined;
 }
 
 export interface AuditWanted extends PageWanted {
@@ -151,12 +153,23 @@ export class AdminReader {
   }
 
   async runs({ id, threadId, live, organizationId, agentId, status, ...wanted }: RunsWanted): Promise<ManagedRun[]> {
-    const { errorCode, cause, since, userId, externalRef, endedSince, mayBeRetried, cursor, limit = 1 } = wanted;
+    const {
+      errorCode,
+      cause,
+      since,
+      userId,
+      externalRef,
+      endedSince,
+      mayBeRetried,
+      problem,
+      cursor,
+      limit = 1,
+    } = wanted;
     const created = [since, since === undefined ? null : firstRunIdSince(since)];
     const causes = cause === undefined ? null : await this.causesOf(cause);
     if (causes?.length === 0) return [];
     const whose = [id, threadId, organizationId, agentId, status, cursor, live, errorCode];
-    const values = [...whose, ...created, limit, userId, causes, externalRef, endedSince, mayBeRetried];
+    const values = [...whose, ...created, limit, userId, causes, externalRef, endedSince, mayBeRetried, problem];
     return (await this.read<RunRow>(RUNS, values)).map(toRun);
   }
 

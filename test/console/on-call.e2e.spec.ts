@@ -92,6 +92,10 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
         const lost = await find(visited, 'Runs have lost their worker');
         await problemOf(visited.page, 'No worker is alive').waitFor();
         await visited.look('on-call-worker-killed');
+        await lost.getByRole('link', { name: 'These Runs' }).click();
+        await visited.page.getByText('Runs have lost their worker').waitFor();
+        await visited.page.getByText('1 Run shown').waitFor();
+        await visited.page.goBack();
         await lost.getByRole('button', { name: `Cancel Run ${runId}` }).click();
         await agree(visited.page, 'Cancel Run');
         await lost.waitFor({ state: 'detached' });

@@ -1,6 +1,6 @@
 import type { Command } from '#domain';
 import { eventually } from '#testing';
-import { AdminUnderTest, type Answer } from './admin-under-test.testing.ts';
+import { AdminUnderTest, type Answer, type Given } from './admin-under-test.testing.ts';
 
 let admin: AdminUnderTest;
 beforeEach(async () => {
@@ -27,6 +27,10 @@ async function overviewWhere(what: string, condition: (overview: Overview) => bo
 }
 
 const has = (kind: string) => (overview: Overview) => overview.problems.some((problem) => problem.kind === kind);
+/** Returns the Runs that the link of a problem lists. */
+const listed = async (query: Given<'listRuns'>['query']): Promise<string[]> =>
+  (await admin.do('listRuns', { query: query! })).runs.map(({ id }) => id);
+
 const problem = (overview: Overview, kind: string) => overview.problems.find((each) => each.kind === kind);
 
 async function newRun(): Promise<{ threadId: string; runId: string }> {
@@ -114,6 +118,7 @@ test('the overview reports a dead worker, a waiting Run and a paused queue', asy
   const kinds = problemsOf(overview).map(({ kind }) => kind);
   expect(kinds).toEqual(['no_worker', 'lease_over', 'queue_paused', 'waiting_runs']);
   expect(problem(overview, 'lease_over')).toMatchObject({ count: 1, runs: [{ id: lost.runId, status: 'running' }] });
+  expect(await listed({ problem: 'lease_over' })).toEqual([lost.runId]);
   expect(problem(overview, 'waiting_runs')).toMatchObject({ count: 1, runs: [{ id: asking.runId }] });
   await admin.do('resumeQueue');
   await admin.do('cancelRun', { params: { runId: lost.runId } });
@@ -122,6 +127,7 @@ test('the overview reports a dead worker, a waiting Run and a paused queue', asy
     (next) => !has('queue_paused')(next) && !has('lease_over')(next),
   );
   expect(problem(repaired, 'backlog')).toMatchObject({ severity: 'critical', count: 1, runs: [{ id: queued.runId }] });
+  expect(await listed({ problem: 'backlog' })).toEqual([queued.runId]);
 });
 
 test('the overview reports a provider that fails while Runs wait for it', async () => {
@@ -132,6 +138,8 @@ test('the overview reports a provider that fails while Runs wait for it', async 
      from unnest('{awaited,deserted}'::text[]) as id`,
     [JSON.stringify(cause)],
   );
+  const ended = await newRun();
+  await admin.api.completeRun(ended.threadId, ended.runId);
   const { threadId, runId } = await newRun();
   await admin.api.startRun(threadId, runId);
   const error = { code: 'provider_unavailable', message: 'No.', retryable: true } as const;
@@ -146,6 +154,12 @@ test('the overview reports a provider that fails while Runs wait for it', async 
       runs: [{ id: runId, status: 'queued', mayBeRetried: false }],
     },
   ]);
+  const summary = overview.problems.find(({ kind }) => kind === 'provider_failing')!.cause!;
+  // The last attempt of the Run had another cause: its circuit decides.
+  await admin.pool.query(`update run_summaries set cause = cause || '{"status":429}' where run_id = $1`, [runId]);
+  await admin.pool.query(`update run_summaries set cause = $2 where run_id = $1`, [ended.runId, JSON.stringify(cause)]);
+  expect(await listed({ problem: 'provider_failing', cause: summary })).toEqual([runId]);
+  expect(await listed({ problem: 'provider_failing', cause: 'HTTP 429 from api.example' })).toEqual([]);
   await admin.do('cancelRun', { params: { runId } });
   await overviewWhere('nothing waits', (next) => !has('provider_failing')(next));
 });

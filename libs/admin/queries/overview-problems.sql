@@ -2,6 +2,7 @@
 -- since $1 that are still the last of their Thread. Leaves out terminated and archived Threads, which need no other Run.
 -- Counts failed Runs by Agent, error and cause, without the fields of a cause that differ between Runs with the same one.
 -- Returns at most 200 groups, the largest, and the failing model providers that Runs wait for.
+-- The filter `problem` of runs.sql has the same conditions for live Runs.
 with found as (
   select case when state = 'waiting' then 'waiting_runs'
               -- A worker renews its lease three times before it expires, and the reaper runs each second.

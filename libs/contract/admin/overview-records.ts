@@ -16,6 +16,10 @@ const runsByStatus = {
   expired: count,
 } satisfies Record<z.output<typeof managedRun>['status'], z.ZodType>;
 
+/** The kinds of problems whose Runs have not ended and wait for no person. */
+export const liveProblem = z.enum(['lease_over', 'backlog', 'provider_failing']);
+export type LiveProblem = z.output<typeof liveProblem>;
+
 export const problem = z
   .strictObject({
     kind: z.enum([
@@ -24,10 +28,8 @@ export const problem = z
       'redis_away',
       'queue_paused',
       'no_worker',
-      'lease_over',
       'lost_files',
-      'backlog',
-      'provider_failing',
+      ...liveProblem.options,
       'failed_runs',
       'waiting_runs',
     ]),

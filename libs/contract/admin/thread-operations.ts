@@ -3,6 +3,7 @@ import { queryInteger, dateTime, ulid } from '../scalars.ts';
 import { threadEventLogEntry } from '../log-entries.ts';
 import type { AdminOperation } from './operation.ts';
 import { ADMIN_LIMITS, count, flag, newName, nextCursor, emptyBody, nothing, ok, page } from './parts.ts';
+import { liveProblem } from './overview-records.ts';
 import { managedRun, managedThread } from './records.ts';
 import { runFilter } from './run-filter.ts';
 import { managedFile, runTimeline, waitingRun } from './thread-records.ts';
@@ -137,6 +138,10 @@ export const threadOperations = {
       threadId: ulid.optional().meta({ description: 'Only Runs of this Thread, including those that have ended.' }),
       ...runFilter,
       mayBeRetried: flag.meta({ description: '`true`: only Runs that retryRun accepts. `false`: only others.' }),
+      problem: liveProblem.optional().meta({
+        description:
+          'Only live Runs that the overview counts in problems of this kind; with `provider_failing`, `cause` is the cause of the problem.',
+      }),
     }),
     body: emptyBody,
     status: 200,

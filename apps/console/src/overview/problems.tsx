@@ -32,9 +32,9 @@ const LINKS: Partial<Record<Problem['kind'], LinkTo>> = {
   queue_away: { to: '/checks', label: 'Checks' },
   redis_away: { to: '/checks', label: 'Checks' },
   no_worker: { to: '/runs', label: 'Live Runs' },
-  lease_over: { to: '/runs', label: 'Live Runs' },
-  backlog: { to: '/runs?status=queued', label: 'Queued Runs' },
-  provider_failing: { to: '/runs?status=queued', label: 'Waiting Runs' },
+  lease_over: { to: '/runs?problem=lease_over', label: 'These Runs' },
+  backlog: { to: '/runs?problem=backlog', label: 'These Runs' },
+  provider_failing: { to: '/runs?problem=provider_failing', label: 'These Runs' },
   waiting_runs: { to: '/confirmations', label: 'All confirmations' },
 };
 

@@ -1,6 +1,6 @@
 import { Anchor, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
-import type { ManagedRun } from '#contract';
+import type { LiveProblem, ManagedRun } from '#contract';
 import { usePages } from '../api/use-pages.ts';
 import { Ago } from '../components/ago.tsx';
 import { Customer } from '../components/customer.tsx';
@@ -45,14 +45,16 @@ export default function RunsPage() {
     endedSince: filters.endedSince || undefined,
   };
   const mayBeRetried = filters.mayBeRetried === 'true' ? ('true' as const) : undefined;
-  const query = { ...chosen, mayBeRetried, limit: PAGE, scope: isLive ? ('live' as const) : ('all' as const) };
+  const problem = (filters.problem || undefined) as LiveProblem | undefined;
+  const query = { ...chosen, mayBeRetried, problem, limit: PAGE, scope: isLive ? ('live' as const) : ('all' as const) };
   const withinMinutes = Number(within) || 0;
   const runs = usePages('/runs', { query }, 'runs', { refetchInterval: 5_000, withinMinutes });
   const none = isLive ? 'No live Runs.' : 'No Runs yet.';
   return (
     <>
       <PageTitle title="Runs">
-        <BulkButtons filter={chosen} {...{ withinMinutes, isLive }} />
+        {/* A bulk action cannot choose by problem: it would change more Runs than are shown. */}
+        {!problem && <BulkButtons filter={chosen} {...{ withinMinutes, isLive }} />}
       </PageTitle>
       <BulkActions />
       <RunFilters {...{ filter, change }} />

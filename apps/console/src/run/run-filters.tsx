@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { Pill, SegmentedControl } from '@mantine/core';
+import type { LiveProblem } from '#contract';
 import { FilterBar } from '../components/filter-bar.tsx';
 import { FilterSelect } from '../components/filter-select.tsx';
 import { formatTime } from '../components/format.ts';
@@ -7,6 +8,7 @@ import { FilterSuggest } from '../components/filter-suggest.tsx';
 import { AgentPicker, OrganizationPicker } from '../components/pickers.tsx';
 import { hasEnded, optionsOf, RUN_STATUS, type RunStatusName } from '../components/status-table.ts';
 import { WINDOWS } from '../components/windows.ts';
+import { PROBLEM_TITLES } from '../overview/problem-words.ts';
 
 export const RUN_FILTERS = [
   'scope',
@@ -20,6 +22,7 @@ export const RUN_FILTERS = [
   'within',
   'endedSince',
   'mayBeRetried',
+  'problem',
 ] as const;
 export type RunFilter = Record<(typeof RUN_FILTERS)[number], string>;
 
@@ -108,6 +111,11 @@ function LinkFilters({ filter, change }: Props) {
       )}
       {filter.mayBeRetried !== '' && (
         <RemovablePill onRemove={() => change({ mayBeRetried: '' })}>Can be retried</RemovablePill>
+      )}
+      {filter.problem !== '' && (
+        <RemovablePill onRemove={() => change({ problem: '' })}>
+          {PROBLEM_TITLES[filter.problem as LiveProblem]}
+        </RemovablePill>
       )}
     </>
   );
