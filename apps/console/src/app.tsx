@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'react';
-import { AppShell, Burger, Button, Center, Group, Image, Text } from '@mantine/core';
+import { Anchor, AppShell, Burger, Button, Center, Group, Image, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { Link, Redirect, Route, Router, Switch, useLocation, useSearch } from 'wouter';
 import type { Session } from './api/session.ts';
@@ -107,7 +107,9 @@ function Frame({ session }: { session: Session }) {
             ))}
             <Route>
               <PageTitle title="Page not found" />
-              <Link href="/">Go to the overview</Link>
+              <Anchor component={Link} href="/">
+                Go to the overview
+              </Anchor>
             </Route>
           </Switch>
         </ErrorBoundary>

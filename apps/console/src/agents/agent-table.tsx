@@ -6,13 +6,21 @@ import { OrganizationLink } from '../components/record-link.tsx';
 import { RecordRow, RecordTable } from '../components/record-table.tsx';
 import { AgentState, Readiness } from './agent-state.tsx';
 
+interface Props {
+  agents: ManagedAgent[];
+  label?: string;
+  /** Whether the column of organizations is shown. */
+  showsOrganization?: boolean;
+}
+
 /** Agents with their state. */
-export function AgentTable({ agents, label = 'Agents' }: { agents: ManagedAgent[]; label?: string }) {
+export function AgentTable({ agents, label = 'Agents', showsOrganization = true }: Props) {
+  const organization = showsOrganization ? ['Organization'] : [];
   return (
     <RecordTable
       aria-label={label}
       minWidth={720}
-      columns={['Agent', 'Organization', 'Version', 'Callers', 'Readiness', 'Created']}
+      columns={['Agent', ...organization, 'Version', 'Callers', 'Readiness', 'Created']}
     >
       {agents.map((agent) => (
         <RecordRow key={agent.id}>
@@ -24,9 +32,11 @@ export function AgentTable({ agents, label = 'Agents' }: { agents: ManagedAgent[
               {agent.description}
             </Text>
           </Table.Td>
-          <Table.Td>
-            <OrganizationLink id={agent.organizationId} name={agent.organizationName} />
-          </Table.Td>
+          {showsOrganization && (
+            <Table.Td>
+              <OrganizationLink id={agent.organizationId} name={agent.organizationName} />
+            </Table.Td>
+          )}
           <Table.Td>{agent.liveVersion ?? 'none'}</Table.Td>
           <Table.Td>
             <AgentState agent={agent} />

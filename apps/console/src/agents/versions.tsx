@@ -28,7 +28,7 @@ export function Versions({ agent, live }: { agent: ManagedAgent; live: Manifest 
           <RecordTable
             aria-label={`Versions of ${agent.name}`}
             minWidth={420}
-            columns={['Version', 'Created', 'Actions']}
+            columns={['Version', 'Created', { name: 'Actions', ta: 'right' }]}
           >
             {items.map((row) => (
               <VersionRows key={row.version} agent={agent} live={live} row={row} />
@@ -76,7 +76,7 @@ function VersionRows({ agent, live, row }: RowProps) {
           <Ago time={row.createdAt} />
         </Table.Td>
         <Table.Td>
-          <Group gap="xs">
+          <Group gap="xs" justify="flex-end">
             <Toggle
               label="Manifest"
               name={`Show the manifest of version ${version}`}

@@ -34,7 +34,7 @@ export function RunActions({ run, isCompact = false }: Props) {
   const target = `Run ${id}`;
   if (hasEnded(run.status) && !run.mayBeRetried) return null;
   return (
-    <Group gap={4} wrap="nowrap">
+    <Group gap={4} wrap="nowrap" justify="flex-end">
       {!hasEnded(run.status) && (
         <ActionButton {...{ target, size }} action={cancel} label="Cancel" icon={IconPlayerStop} />
       )}

@@ -98,7 +98,7 @@ function Agents({ organization: { id, name } }: { organization: OrganizationReco
   return (
     <Section title="Agents">
       <QueryState query={agents.query} isEmpty={(items) => items.length === 0} empty="No Agents.">
-        {(items) => <AgentTable agents={items} label={`Agents of ${name}`} />}
+        {(items) => <AgentTable agents={items} label={`Agents of ${name}`} showsOrganization={false} />}
       </QueryState>
       <LoadMore pages={agents} />
     </Section>

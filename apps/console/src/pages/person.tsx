@@ -115,7 +115,7 @@ function Tokens({ person: { id, name } }: { person: PersonRecord }) {
   return (
     <Section title="Tokens">
       <QueryState query={tokens.query} isEmpty={(items) => items.length === 0} empty="No tokens.">
-        {(items) => <TokenTable tokens={items} label={`Tokens of ${name}`} />}
+        {(items) => <TokenTable tokens={items} label={`Tokens of ${name}`} showsOwner={false} />}
       </QueryState>
       <LoadMore pages={tokens} />
     </Section>

@@ -21,7 +21,16 @@ export function ThreadRuns({ threadId }: { threadId: string }) {
           <RecordTable
             aria-label="Runs of this Thread"
             minWidth={760}
-            columns={['Run', 'Status', 'Trigger', 'Created', 'Waited', 'Took', 'Error', 'Actions']}
+            columns={[
+              'Run',
+              'Status',
+              'Trigger',
+              'Created',
+              'Waited',
+              'Took',
+              'Error',
+              { name: 'Actions', ta: 'right' },
+            ]}
           >
             {items.map((run) => (
               <RecordRow key={run.id}>
@@ -42,7 +51,7 @@ export function ThreadRuns({ threadId }: { threadId: string }) {
                   <RunTime run={run} which="durationMs" />
                 </Table.Td>
                 <Table.Td maw={260}>{hasRunError(run) ? <RunError run={run} /> : '–'}</Table.Td>
-                <Table.Td>
+                <Table.Td ta="right">
                   <RunActions run={run} isCompact />
                 </Table.Td>
               </RecordRow>

@@ -25,14 +25,7 @@ export function TokenActions({ token }: { token: TokenRecord }) {
     <Group gap="xs" miw={{ base: 0, sm: 250 }} justify="flex-end">
       <LimitToken token={token} />
       <RotateToken token={token} />
-      <ActionButton
-        action={revoke}
-
-        label="Revoke"
-        target={`token ${token.name}`}
-        color="red"
-        variant="outline"
-      />
+      <ActionButton action={revoke} label="Revoke" target={`token ${token.name}`} color="red" variant="outline" />
     </Group>
   );
 }

@@ -10,22 +10,39 @@ import { TokenActions } from './token-actions.tsx';
 import { LimitsInForce } from './token-limits.tsx';
 import { TOKEN_KINDS, TOKEN_STATUSES } from './token-look.ts';
 
+interface Props {
+  tokens: TokenRecord[];
+  label?: string;
+  /** Whether the column of owners is shown. */
+  showsOwner?: boolean;
+}
+
 /** Tokens with their owner, status, limits and actions. */
-export function TokenTable({ tokens, label = 'Tokens' }: { tokens: TokenRecord[]; label?: string }) {
+export function TokenTable({ tokens, label = 'Tokens', showsOwner = true }: Props) {
+  const owner = showsOwner ? ['Owner'] : [];
   return (
     <RecordTable
       aria-label={label}
       minWidth={1000}
-      columns={['Token', 'Kind', 'Owner', 'Status', 'Limits', 'Last used', 'Expires', { name: 'Actions', ta: 'right' }]}
+      columns={[
+        'Token',
+        'Kind',
+        ...owner,
+        'Status',
+        'Limits',
+        'Last used',
+        'Expires',
+        { name: 'Actions', ta: 'right' },
+      ]}
     >
       {tokens.map((token) => (
-        <TokenRow key={token.id} token={token} />
+        <TokenRow key={token.id} {...{ token, showsOwner }} />
       ))}
     </RecordTable>
   );
 }
 
-function TokenRow({ token }: { token: TokenRecord }) {
+function TokenRow({ token, showsOwner }: { token: TokenRecord; showsOwner: boolean }) {
   return (
     <RecordRow>
       <Table.Td>
@@ -37,9 +54,11 @@ function TokenRow({ token }: { token: TokenRecord }) {
       <Table.Td>
         <StatusBadge color={TOKEN_KINDS[token.kind].color}>{TOKEN_KINDS[token.kind].label}</StatusBadge>
       </Table.Td>
-      <Table.Td>
-        <Whose token={token} />
-      </Table.Td>
+      {showsOwner && (
+        <Table.Td>
+          <Whose token={token} />
+        </Table.Td>
+      )}
       <Table.Td>
         <StatusBadge color={TOKEN_STATUSES[token.status].color}>{TOKEN_STATUSES[token.status].label}</StatusBadge>
         <Since token={token} />
