@@ -21,7 +21,8 @@ export async function checkAgents(pool: Pool, agents: AgentCatalogue, config: Co
     const manifest = await agents.version(id, liveVersion);
     if (manifest === null) continue;
     const problems = [...(await agents.readiness(manifest)), ...(await agents.warnings(manifest))];
-    if (problems.length > 0) unready.push(`${name} (${id}): ${problems.map(({ detail }) => detail).join('; ')}`);
+    if (problems.length > 0)
+      unready.push(`${name} (${id}): ${problems.map(({ detail }) => detail.replace(/\.$/, '')).join('; ')}`);
     needs.push(...(await agents.notAllowed(manifest)).flatMap(({ error }) => error.needs ?? []));
     await pauseIfLong();
   }

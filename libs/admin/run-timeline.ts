@@ -273,6 +273,7 @@ class TimelineFold {
   /** Ends all open spans with the claim, or the wait in which the Run ended. */
   private endClaim(at: string, outcome: Outcome, cause?: FailureCause): void {
     if (this.wait !== null) this.endWait(at, 'cut');
+    if (outcome === 'error' && cause?.source === 'provider') this.showCall(at, cause.waitedMs ?? 0);
     const ending = this.open.filter((span) => {
       // A first step that fails immediately shares its append with the start.
       const hasFailed = span === this.firstStep && outcome === 'error';
@@ -288,6 +289,23 @@ class TimelineFold {
     if (cause !== undefined) for (const span of caused) span.cause = withSummary(cause);
     this.open = [];
     this.claim = null;
+  }
+
+  /**
+   * Shows the failed call of the provider as a model step that lasted `waitedMs`. An attempt whose first call fails soon stores its
+   * start together with the failure, or no start at all: its boot would have all of the time.
+   */
+  private showCall(at: string, waitedMs: number): void {
+    const boot = this.spans.findLast(({ kind }) => kind === 'boot');
+    const isOpen = boot !== undefined && this.open.includes(boot);
+    if (boot === undefined || (!isOpen && (boot.endedAt !== at || this.firstStep?.startedAt !== at))) return;
+    const called = new Date(Date.parse(at) - waitedMs).toISOString();
+    const since = called > boot.startedAt ? called : boot.startedAt;
+    if (isOpen) this.firstStep = this.begin('model', this.options.modelName, since);
+    else this.firstStep!.startedAt = since;
+    this.open = this.open.filter((each) => each !== boot);
+    Object.assign(boot, { endedAt: since, outcome: 'ok' });
+    if (boot.startedAt === since) this.drop(boot);
   }
 
   private drop(span: TimelineSpan): void {

@@ -52,6 +52,35 @@ test('attributes the failure of an immediately failing first step to the step, n
   ]);
 });
 
+test.each([
+  [
+    'without a start',
+    [],
+    20,
+    [
+      ['boot', 1, 40, 70, 'ok'],
+      ['model', 1, 70, 90, 'error'],
+    ],
+  ],
+  [
+    'with its start',
+    [{ type: 'start_run', runId: RUN, attempt: 1 }],
+    20,
+    [
+      ['boot', 1, 40, 70, 'ok'],
+      ['model', 1, 70, 90, 'error'],
+    ],
+  ],
+  ['after a wait as long as the boot', [], 60, [['model', 1, 40, 90, 'error']]],
+] as const)('shows a provider that fails soon as a model step: %s', (_, start, waitedMs, shown) => {
+  const cause = { source: 'provider', name: 'api.example', status: 503, waitedMs } as const;
+  const error = runError('provider_rejected');
+  const story = new Story().boot(40);
+  story.at(90, ...start, { type: 'fail_run', runId: RUN, attempt: 1, error, cause, jitter: 1 });
+  expect(story.spans().slice(1)).toEqual(shown);
+  expect(story.timeline().spans.at(-1)?.cause?.summary).toBe('HTTP 503 from api.example');
+});
+
 test('shows no model step for a Run that completes right after its boot', () => {
   const story = new Story().boot(40).startsAndEnds(90, 'complete');
   expect(story.spans().slice(1)).toEqual([['boot', 1, 40, 90, 'ok']]);
