@@ -34,7 +34,7 @@ test('retry by filters asks with the exact number, and says what the Runs are of
   expect(calls.map(({ name }) => name)).toEqual(['planBulkAction']);
   const first = 'created from 2026-11-01T10:00:00.000Z to 2026-11-29T10:00:00.000Z';
   expect(err).toBe(
-    `200 Runs match, whenever they were created: of 1 Agent in 2 organizations, ${first}.\n` +
+    `200 Runs match, created at any time: of 1 Agent in 2 organizations, ${first}.\n` +
       `${reasons}Retry 197 Runs? Not a terminal; pass --yes to confirm.\n`,
   );
 });

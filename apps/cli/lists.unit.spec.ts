@@ -10,6 +10,7 @@ test.each<[string[], object]>([
   [['--ended'], { scope: 'all' }],
   [['--status', 'running'], { scope: 'live', status: 'running' }],
   [['--status', 'failed'], { scope: 'all', status: 'failed' }],
+  [['--may-be-retried'], { scope: 'all', mayBeRetried: 'true' }],
   [['--ended-since', '2026-11-22'], { scope: 'all', endedSince: '2026-11-22T00:00:00.000Z' }],
   [
     ['--error', 'provider_auth', '--since', '2026-11-22'],
@@ -20,6 +21,20 @@ test.each<[string[], object]>([
 ])('run list %p', async (given, query) => {
   const { code, calls } = await run(['run', 'list', ...given], { listRuns: runsPage });
   expect([code, calls]).toEqual([0, [{ name: 'listRuns', input: { query } }]]);
+});
+
+test.each([
+  [{ status: 'failed', mayBeRetried: true, newerRunId: null }, 'yes', 'Fix it.'],
+  [{ status: 'failed', mayBeRetried: false, newerRunId: ID }, `no: its Thread has the newer Run ${ID}`, '-'],
+  [{ status: 'failed', mayBeRetried: false, newerRunId: null }, 'no: its Thread is archived or terminated', '-'],
+  [{ status: 'completed', mayBeRetried: false, newerRunId: null }, 'no', '-'],
+  [{ status: 'queued', mayBeRetried: false, newerRunId: null }, '-', '-'],
+])('a Run %p says why it cannot be retried, and what to do only if it can', async (given, mayBeRetried, remedy) => {
+  const { out } = await run(['run', 'retry', ID], {
+    retryRun: { run: { id: ID, work: null, remedy: 'Fix it.', ...given } },
+  });
+  const valueOf = (name: string) => new RegExp(`^${name} {2,}(.*)$`, 'm').exec(out)?.[1];
+  expect([valueOf('may be retried'), valueOf('remedy')]).toEqual([mayBeRetried, remedy]);
 });
 
 test('run events reads all pages by version, oldest first', async () => {

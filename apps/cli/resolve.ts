@@ -52,7 +52,7 @@ function theOne([one, many]: [one: string, many: string], given: string, found: 
   const ids = found.map((each) =>
     'description' in each
       ? `${each.id} (organization ${each.organizationId})`
-      : `${each.id} (created ${each.createdAt})`,
+      : `${each.id} (${'kind' in each ? `${each.kind} token, ` : ''}created ${each.createdAt})`,
   );
   const how = ofOrganizations ? 'pass --org or an id' : 'use an id';
   throw new CommandError('usage', `${found.length} ${many} are named "${name}"; ${how}:\n  ${ids.join('\n  ')}`);

@@ -214,12 +214,12 @@ type RunRow = Omit<ManagedRun, 'work' | 'cause' | 'remedy'> & { cause: AttemptCa
 function toRun(row: RunRow): ManagedRun {
   const { id, threadId, threadTitle, organizationId, organizationName, agentId, agentName, userId, status, trigger } =
     row;
-  const { createdAt, startedAt, completedAt, updatedAt, error, mayBeRetried } = row;
+  const { createdAt, startedAt, completedAt, updatedAt, error, mayBeRetried, newerRunId } = row;
   const cause = row.cause && { summary: summarizeCause(row.cause), ...row.cause };
   const whose = { threadTitle, organizationId, organizationName, agentId, agentName, userId };
   const when = { createdAt, startedAt, completedAt, updatedAt };
   const remedy = error === null ? null : remedyOf(error.code);
-  const run = { id, threadId, ...whose, status, trigger, ...when, error, cause, remedy, mayBeRetried };
+  const run = { id, threadId, ...whose, status, trigger, ...when, error, cause, remedy, mayBeRetried, newerRunId };
   if (row.state === null) return { ...run, work: null };
   const { state, limitedBy, dispatch, attempt, holder, dueAt, since } = row;
   return { ...run, work: { state, limitedBy, dispatch, attempt, holder, dueAt, since } };

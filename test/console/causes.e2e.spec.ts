@@ -59,7 +59,7 @@ describeInBrowser('the person on call, who knows only the id of a customer, sees
     );
 
     await browser.visit({ screen: 'wide', baseUrl: api.caller.baseUrl }, async ({ page, look }) => {
-      await page.goto('/console/runs?userId=tester&scope=all');
+      await page.goto('/console/runs?userId=tester');
       await logIn(page, system.operatorToken);
       await rowOf(page, 'Runs', /overloaded/).waitFor();
       await look('runs-of-a-customer');
@@ -73,6 +73,14 @@ describeInBrowser('the person on call, who knows only the id of a customer, sees
         await alert.getByText(/^tester of /).waitFor();
         await page.goBack();
       }
+      await rowOf(page, 'Runs', /overloaded/)
+        .getByRole('link', { name: /^Run / })
+        .click();
+      await page
+        .getByRole('region', { name: 'About this Run' })
+        .getByRole('link', { name: 'tester', exact: true })
+        .click();
+      await page.getByText('4 Runs shown').waitFor();
     });
   }, 180_000);
 });

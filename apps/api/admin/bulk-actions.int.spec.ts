@@ -246,7 +246,10 @@ test('cannot be started an hour after it was planned', async () => {
 test('listRuns filters Runs by the time of their end, and by whether they can be retried', async () => {
   const agentId = await admin.api.newAgent();
   const [retried, failure] = [await newFailure(agentId), await newFailure(agentId)];
-  await admin.do('retryRun', { params: { runId: retried.runId } });
+  const { run: newer } = await admin.do('retryRun', { params: { runId: retried.runId } });
+  const newerRunIdOf = async ({ runId }: typeof retried) =>
+    (await admin.do('getRun', { params: { runId } })).run.newerRunId;
+  expect([await newerRunIdOf(retried), await newerRunIdOf(failure)]).toEqual([newer.id, null]);
   const idsOf = async (query: object) =>
     (await admin.do('listRuns', { query: { agentId, status: 'failed', scope: 'all', ...query } })).runs.map(
       ({ id }) => id,

@@ -20,7 +20,7 @@ const ORG: OptionSpec = {
 const columns: Column<ManagedAgent>[] = [
   { head: 'id', value: ({ id }) => id },
   { head: 'name', value: ({ name }) => name, cut: true },
-  { head: 'organization', value: ({ organizationId }) => organizationId, wide: true },
+  { head: 'organization', value: ({ organizationName }) => organizationName, cut: true, wide: true },
   { head: 'version', value: ({ liveVersion }) => liveVersion },
   { head: 'published', value: ({ published }) => published },
   { head: 'api', value: ({ apiEnabled }) => apiEnabled, wide: true },
@@ -31,6 +31,7 @@ const columns: Column<ManagedAgent>[] = [
 const fieldsOf = (agent: ManagedAgent): string =>
   renderFields([
     ...columns.map(({ head, value }) => [head, value(agent)] as const),
+    ['organization id', agent.organizationId],
     ['kind', agent.kind],
     ['owner', agent.ownerPersonId],
     ['invited', agent.invitedPersonIds],

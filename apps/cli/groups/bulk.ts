@@ -29,9 +29,10 @@ function questionOf(plan: BulkAction): string {
   const { action, left, runs, touches, filter } = plan;
   const { organizations, agents, firstCreatedAt, lastCreatedAt } = touches;
   const whose = `of ${countOf(agents, 'Agent', 'Agents')} in ${countOf(organizations, 'organization', 'organizations')}`;
-  const anyTime = (filter.since ?? filter.endedSince) === undefined ? ', whenever they were created' : '';
+  const anyTime = (filter.since ?? filter.endedSince) === undefined ? ', created at any time' : '';
+  const created = runs === 1 ? `created ${firstCreatedAt}` : `created from ${firstCreatedAt} to ${lastCreatedAt}`;
   return [
-    `${countRuns(runs)} ${runs === 1 ? 'matches' : 'match'}${anyTime}: ${whose}, created from ${firstCreatedAt} to ${lastCreatedAt}.`,
+    `${countRuns(runs)} ${runs === 1 ? 'matches' : 'match'}${anyTime}: ${whose}, ${created}.`,
     ...reasonLines(plan),
     `${action === 'cancel' ? 'Cancel' : 'Retry'} ${countRuns(left)}?`,
   ].join('\n');

@@ -56,7 +56,10 @@ export const audit: CommandSpec<[], AuditOptions> = {
   description: 'List the changes that operators made, newest first, without sign-ins.',
   options: [
     { flags: '--actor <id>', description: 'only by this operator: the id of a token, or user@host with --local' },
-    { flags: '--action <action>', description: 'only this action or prefix: token.revoked, token' },
+    {
+      flags: '--action <action>',
+      description: 'only this action, or those whose first words are given: token.revoked, token',
+    },
     { flags: '--target <id>', description: 'only changes of this organization, person, token, Agent, Thread or Run' },
     { flags: '--org <org>', description: 'only in this organization' },
     { flags: '--since <when>', description: 'a date, or a time ago: 7d, 12h', parse: parseSince },

@@ -15,6 +15,8 @@ export const runColumns: Column<ManagedRun>[] = [
   { head: 'thread', value: ({ threadId }) => threadId, wide: true },
   { head: 'status', value: ({ status }) => status },
   { head: 'trigger', value: ({ trigger }) => trigger, wide: true },
+  { head: 'agent', value: ({ agentName }) => agentName, cut: true },
+  { head: 'organization', value: ({ organizationName }) => organizationName, cut: true, wide: true },
   { head: 'user id', value: ({ userId }) => userId, cut: true, wide: true },
   { head: 'created', value: ({ createdAt }) => createdAt },
   { head: 'worker', value: ({ work }) => work?.holder, cut: true, wide: true },
@@ -30,22 +32,39 @@ const fieldsOf = (run: ManagedRun): string =>
   renderFields([
     ...runColumns.map(({ head, value }) => [head, value(run)] as const),
     ['message', run.error?.message],
-    ['remedy', run.remedy],
+    ['remedy', run.mayBeRetried ? run.remedy : null],
     ...causeFieldsOf(run.cause),
-    ['may be retried', run.completedAt === null ? null : run.mayBeRetried],
+    ['may be retried', retryText(run)],
     ['title', run.threadTitle],
     ['started', run.startedAt],
     ['completed', run.completedAt],
     ['updated', run.updatedAt],
-    ['organization', run.organizationId],
-    ['agent', run.agentId],
-    ['work', run.work?.state],
-    ['limited by', run.work?.limitedBy],
-    ['since', run.work?.since],
-    ['due', run.work?.dueAt],
-    ['dispatch', run.work?.dispatch],
-    ['attempt', run.work?.attempt],
+    ['organization id', run.organizationId],
+    ['agent id', run.agentId],
+    ...workFieldsOf(run.work),
   ]);
+
+/** Returns the state of a Run that has not ended. */
+function workFieldsOf(work: ManagedRun['work']): [string, string | number | null][] {
+  if (work === null) return [];
+  const { state, limitedBy, since, dueAt, dispatch, attempt } = work;
+  return [
+    ['work', state],
+    ['limited by', limitedBy],
+    ['since', since],
+    ['due', dueAt],
+    ['dispatch', dispatch],
+    ['attempt', attempt],
+  ];
+}
+
+/** Returns whether a Run that has ended can be retried, and if not, why. */
+function retryText({ status, mayBeRetried, newerRunId }: ManagedRun): string | null {
+  if (LIVE.includes(status)) return null;
+  if (mayBeRetried) return 'yes';
+  if (newerRunId) return `no: its Thread has the newer Run ${newerRunId}`;
+  return status === 'completed' ? 'no' : 'no: its Thread is archived or terminated';
+}
 
 /** Returns the known details of the last failed attempt, also of a Run that has completed since. */
 function causeFieldsOf(cause: ManagedRun['cause']): [string, string | number][] {
@@ -64,17 +83,18 @@ function causeFieldsOf(cause: ManagedRun['cause']): [string, string | number][] 
   return fields.filter((field): field is [string, string | number] => field[1] !== null && field[1] !== undefined);
 }
 
-type ListOptions = Paging & RunFilterOptions & { thread?: string; ended?: boolean };
+type ListOptions = Paging & RunFilterOptions & { thread?: string; ended?: boolean; mayBeRetried?: boolean };
 
 const list: CommandSpec<[], ListOptions> = {
   usage: 'list',
   description:
-    'List live Runs, newest first. --ended, --thread, --user-id, --external-ref, --error, --cause, --ended-since and a --status of ended Runs include ended Runs.',
+    'List live Runs, newest first. --ended, --thread, --user-id, --external-ref, --error, --cause, --ended-since, --may-be-retried and a --status of ended Runs include ended Runs.',
   options: [
     { flags: '--thread <threadId>', description: 'all Runs of this Thread' },
     { flags: '--ended', description: 'include ended Runs' },
     ...runFilterOptions({ flags: '--status <status>', description: 'only this status', choices: STATUSES }),
     ENDED_SINCE,
+    { flags: '--may-be-retried', description: 'only Runs that can be retried: the newest of their Threads' },
     ...PAGING,
   ],
   examples: [
@@ -82,14 +102,21 @@ const list: CommandSpec<[], ListOptions> = {
     ['run list --agent echo --status waiting_input'],
     ['run list --error provider_unavailable --since 12h'],
     ['run list --user-id customer-7'],
+    ['run list --status failed --may-be-retried'],
     ['run list --thread 01JD0000000000000000000000'],
   ],
-  async run(session, _, { thread, ended, ...options }) {
+  async run(session, _, { thread, ended, mayBeRetried, ...options }) {
     const { status, error, cause, userId, externalRef, endedSince } = options;
     const hasEnded = status !== undefined && !LIVE.includes(status);
-    const isOfAll = ended || hasEnded || (error ?? cause ?? userId ?? externalRef ?? endedSince) !== undefined;
+    const isOfAll =
+      ended || mayBeRetried || hasEnded || (error ?? cause ?? userId ?? externalRef ?? endedSince) !== undefined;
     const filter = await readRunFilter(session, options);
-    const query = { ...filter, scope: isOfAll ? ('all' as const) : ('live' as const), threadId: thread };
+    const query = {
+      ...filter,
+      scope: isOfAll ? ('all' as const) : ('live' as const),
+      threadId: thread,
+      mayBeRetried: mayBeRetried ? ('true' as const) : undefined,
+    };
     await session.printPages(options, runColumns, async (page) => {
       const { runs, nextCursor } = await session.call('listRuns', { query: { ...page, ...query } });
       return { rows: runs, next: nextCursor };

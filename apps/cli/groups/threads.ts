@@ -26,7 +26,8 @@ const columns: Column<ManagedThread>[] = [
 const fieldsOf = (thread: ManagedThread): string =>
   renderFields([
     ...columns.map(({ head, value }) => [head, value(thread)] as const),
-    ['organization', thread.organizationId],
+    ['organization', thread.organizationName],
+    ['organization id', thread.organizationId],
     ['owner', thread.ownerPersonId],
     ['service token', thread.ownerTokenId],
     ['kind', thread.kind],

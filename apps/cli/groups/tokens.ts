@@ -33,8 +33,10 @@ const tokenFields = (token: TokenRecord): string =>
     ['name', token.name],
     ['kind', token.kind],
     ['status', token.status],
-    ['person', token.personId],
-    ['organization', token.organizationId],
+    ['person', token.personName],
+    ['person id', token.personId],
+    ['organization', token.organizationName],
+    ['organization id', token.organizationId],
     ['agents', token.agentIds],
     ['attribution', token.allowAttribution],
     ['requests per minute', limitText(token, 'requestsPerMinute')],
@@ -97,7 +99,7 @@ const create: CommandSpec<[], CreateOptions> = {
   ],
   async run(session, _, options) {
     const body = await newToken(session, options);
-    await printSecret(session, await session.call('mintToken', { body }));
+    await printSecret(session, 'Created', await session.call('mintToken', { body }));
   },
 };
 
@@ -132,11 +134,17 @@ async function findAgents(session: Session, given: readonly string[], organizati
 }
 
 /** For `TOKEN=$(spool token create …)`: nothing but the secret on standard output. */
-async function printSecret(session: Session, minted: MintedTokenAnswer): Promise<void> {
-  const { id, name, kind, expiresAt } = minted.token;
+async function printSecret(session: Session, done: 'Created' | 'Rotated', minted: MintedTokenAnswer): Promise<void> {
+  const { id, name, kind, expiresAt, oldSecretUntil } = minted.token;
   const expiry = expiresAt === null ? '' : `, until ${expiresAt}`;
+  const old =
+    done === 'Created'
+      ? ''
+      : oldSecretUntil === null
+        ? ' The old secret no longer works.'
+        : ` The old secret works until ${oldSecretUntil}.`;
   if (!session.json)
-    session.note(`Created ${kind} token ${id} (${name})${expiry}. Standard output has its secret, only once.`);
+    session.note(`${done} ${kind} token ${id} (${name})${expiry}.${old} Standard output has its secret, only once.`);
   await session.print(minted, minted.secret);
 }
 
@@ -195,10 +203,15 @@ const revoke: CommandSpec<[string]> = {
 
 const HOUR_S = 3_600;
 
+/** A token has at most one old secret. */
+const endsOlder = (until: string): string =>
+  `The secret before the last rotation works until ${until}. It stops working now, and the current one becomes the old secret. Rotate?`;
+
 const rotate: CommandSpec<[string], Options & { grace?: number; now?: true }> = {
   usage: 'rotate <token>',
   description:
-    'Replace the secret of a token and print the new one. The old one works for another hour; with --now, it stops working immediately.',
+    'Replace the secret of a token and print the new one. The old one works for another hour; with --now, it stops working immediately.' +
+    ' Asks first if the secret before the last rotation still works, because it stops working.',
   options: [
     {
       flags: '--grace <duration>',
@@ -216,10 +229,12 @@ const rotate: CommandSpec<[string], Options & { grace?: number; now?: true }> = 
   async run(session, [given], { grace, now }) {
     if (now && grace !== undefined) throw new CommandError('usage', 'Give either --now or --grace.');
     const params = { tokenId: await tokenId(session, given) };
-    await printSecret(
-      session,
-      await session.call('rotateToken', { params, body: { graceSeconds: now ? 0 : (grace ?? HOUR_S) } }),
-    );
+    if (!now) {
+      const { oldSecretUntil } = (await session.call('getToken', { params })).token;
+      if (oldSecretUntil !== null) await session.confirm(endsOlder(oldSecretUntil));
+    }
+    const body = { graceSeconds: now ? 0 : (grace ?? HOUR_S) };
+    await printSecret(session, 'Rotated', await session.call('rotateToken', { params, body }));
   },
 };
 

@@ -294,6 +294,10 @@ export const managedRun = z
       description:
         'Whether retryRun accepts it: cancelled, expired or failed, and the newest Run of a Thread that is neither archived nor terminated.',
     }),
+    newerRunId: answeredUlid
+      .nullable()
+      .optional()
+      .meta({ description: 'The newest Run of its Thread, if it is another one; earlier releases omit it.' }),
     work: z
       .strictObject({
         state: z.enum(['ready', 'leased', 'waiting', 'delayed', 'limited']),

@@ -168,7 +168,7 @@ export const serviceOperations = {
     query: z.object({
       ...page,
       actorId: newName.optional().meta({ description: 'Only changes by this actor.' }),
-      action: newName.optional().meta({ description: 'The exact action, or its prefix, such as `token`.' }),
+      action: newName.optional().meta({ description: 'The exact action, or its part before a dot, such as `token`.' }),
       targetId: newName.optional().meta({ description: 'Only changes to this target.' }),
       organizationId: ulid.optional(),
       since: time.optional().meta({ description: 'Only entries at or after this time.' }),

@@ -63,12 +63,12 @@ export function ConfirmationTable({ waiting, hasMore, isOfThread = false }: Prop
 type RowProps = Omit<Row, 'id' | 'place'> & { isOfThread: boolean; isGone: boolean };
 
 function RequestRow({ waiting, request, isFirst, isOfThread, isGone }: RowProps) {
-  const { runId, threadId, threadTitle, agentName, organizationName, userId, since, expiresAt, requests } = waiting;
+  const { runId, threadId, threadTitle, agentName, since, expiresAt, requests } = waiting;
   return (
     <RecordRow isGone={isGone} style={{ verticalAlign: 'top' }}>
       {isOfThread ? null : (
         <Table.Td maw={160}>
-          <Customer {...{ userId, organizationName }} />
+          <Customer {...waiting} />
         </Table.Td>
       )}
       {isOfThread ? null : (

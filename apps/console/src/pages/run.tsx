@@ -3,6 +3,7 @@ import { Link, useParams } from 'wouter';
 import type { ManagedRun, ManagedThread, RunTimeline as Timeline } from '#contract';
 import { useOperation } from '../api/use-operation.ts';
 import { Ago } from '../components/ago.tsx';
+import { CustomerLink } from '../components/customer.tsx';
 import { formatTime } from '../components/format.ts';
 import { PageTitle } from '../components/page-title.tsx';
 import { QueryState } from '../components/query-state.tsx';
@@ -87,7 +88,6 @@ function RunFacts({
   timeline: Timeline | undefined;
 }) {
   const { agentVersion: version = null, cancelledBy } = timeline ?? {};
-  const newer = thread?.lastRunId === run.id ? null : thread?.lastRunId;
   return (
     <FactSection
       label="About this Run"
@@ -110,7 +110,7 @@ function RunFacts({
             )}
           </>
         ),
-        User: run.userId,
+        User: <CustomerLink userId={run.userId} organizationId={run.organizationId} />,
         Organization: <OrganizationLink id={run.organizationId} name={run.organizationName} />,
         Trigger: TRIGGERS[run.trigger],
         Created: <Moment time={run.createdAt} />,
@@ -118,7 +118,9 @@ function RunFacts({
         Ended: <Moment time={run.completedAt} />,
         'Cancelled by': cancelledBy && `${cancelledBy.name} (${cancelledBy.kind})`,
         Id: <ShortId id={run.id} of="Run" />,
-        'Newest Run of its Thread': newer && <ShortId id={newer} of="Run" to={`/runs/${newer}`} />,
+        'Newest Run of its Thread': run.newerRunId && (
+          <ShortId id={run.newerRunId} of="Run" to={`/runs/${run.newerRunId}`} />
+        ),
         'Thread id': <ShortId id={run.threadId} of="Thread" />,
       }}
     />

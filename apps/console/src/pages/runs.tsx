@@ -85,7 +85,8 @@ export default function RunsPage() {
 }
 
 function RunRow({ run, isGone }: { run: ManagedRun; isGone: boolean }) {
-  const { id, status, agentId, agentName, organizationName, userId, threadId, threadTitle, createdAt } = run;
+  const { id, status, agentId, agentName, organizationId, organizationName, userId, threadId, threadTitle, createdAt } =
+    run;
   return (
     <RecordRow isGone={isGone}>
       <Table.Td>
@@ -98,7 +99,7 @@ function RunRow({ run, isGone }: { run: ManagedRun; isGone: boolean }) {
         </Anchor>
       </Table.Td>
       <Table.Td maw={180}>
-        <Customer {...{ userId, organizationName }} />
+        <Customer {...{ userId, organizationId, organizationName }} />
       </Table.Td>
       <Table.Td maw={{ base: 200, xl: 320 }}>
         <Anchor

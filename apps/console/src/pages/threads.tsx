@@ -169,7 +169,7 @@ function ThreadRow({ thread, isGone }: { thread: ManagedThread; isGone: boolean 
         </Anchor>
       </Table.Td>
       <Table.Td maw={180}>
-        <Customer {...thread} />
+        <Customer {...thread} list="threads" />
       </Table.Td>
       <Table.Td maw={140}>
         {externalRef === null ? (

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
-import { Alert, Code, Stack, Text } from '@mantine/core';
+import { Alert, Anchor, Code, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
+import { Link } from 'wouter';
 import type { ManagedRun } from '#contract';
 import { formatDuration } from '../components/format.ts';
 
@@ -27,7 +28,11 @@ export function Failure({ run }: { run: ManagedRun }) {
           {error?.message}
           {cause && <CauseDetails cause={cause} />}
         </Line>
-        {error !== null && <Line name="What to do">{remedyOf(run)}</Line>}
+        {error !== null && (
+          <Line name="What to do">
+            <Remedy run={run} />
+          </Line>
+        )}
       </Stack>
     </Alert>
   );
@@ -61,9 +66,18 @@ function CauseDetails({ cause }: { cause: Cause }) {
   );
 }
 
-function remedyOf({ remedy, mayBeRetried }: ManagedRun): string {
-  if (!mayBeRetried) return 'The Run cannot be retried: its Thread has a newer Run, or is archived or terminated.';
-  return remedy?.replaceAll('`', '') ?? 'Retry the Run.';
+function Remedy({ run: { remedy, mayBeRetried, newerRunId } }: { run: ManagedRun }) {
+  if (mayBeRetried) return <>{remedy?.replaceAll('`', '') ?? 'Retry the Run.'}</>;
+  if (!newerRunId) return <>The Run cannot be retried: its Thread is archived or terminated.</>;
+  return (
+    <>
+      The Run cannot be retried: its Thread has{' '}
+      <Anchor component={Link} href={`/runs/${newerRunId}`} size="sm" c="inherit" underline="always">
+        a newer Run
+      </Anchor>
+      .
+    </>
+  );
 }
 
 function detailsOf({ attempt, type, code, requestId, waitedMs, step }: Cause): string[] {

@@ -26,9 +26,15 @@ export const RUN_FILTERS = [
 ] as const;
 export type RunFilter = Record<(typeof RUN_FILTERS)[number], string>;
 
-/** Returns whether only live Runs are shown. A filter for ended Runs shows all, also in a link without a scope. */
-export const showsLive = ({ scope, status, errorCode, endedSince }: RunFilter): boolean =>
-  scope !== 'all' && errorCode === '' && endedSince === '' && !hasEnded(status as RunStatusName);
+/**
+ * Returns whether only live Runs are shown. A filter for ended Runs shows all. So does one for a customer, a reference or a
+ * cause in a link without a scope; a problem has live Runs only.
+ */
+export function showsLive({ scope, status, errorCode, endedSince, ...filter }: RunFilter): boolean {
+  if (scope === 'all' || errorCode !== '' || endedSince !== '' || hasEnded(status as RunStatusName)) return false;
+  if (scope === 'live' || filter.problem !== '') return true;
+  return filter.userId === '' && filter.externalRef === '' && filter.cause === '';
+}
 
 const SUGGESTED = [
   { of: 'errorCode', label: 'Error', width: 170 },
@@ -43,7 +49,7 @@ interface Props {
 }
 
 export function RunFilters({ filter, change }: Props) {
-  // The scope is a choice between two lists, not a filter.
+  // The scope chooses between two lists, and is no filter.
   const { scope: _, ...filters } = filter;
   return (
     <FilterBar {...{ filter: filters, change }} label="Filter Runs" lead={<Scope {...{ filter, change }} />}>
@@ -90,7 +96,9 @@ function Scope({ filter, change }: Props) {
       value={showsLive(filter) ? 'live' : 'all'}
       // Filters for ended Runs would match no live Run.
       onChange={(scope) =>
-        change(scope === 'all' ? { scope } : { scope: '', errorCode: '', endedSince: '', mayBeRetried: '', ...ofEnded })
+        change(
+          scope === 'all' ? { scope } : { scope: 'live', errorCode: '', endedSince: '', mayBeRetried: '', ...ofEnded },
+        )
       }
       data={[
         { value: 'live', label: 'Live' },

@@ -1,10 +1,11 @@
 import { useState } from 'react';
-import { Button, Group, Select, Text } from '@mantine/core';
+import { Alert, Button, Group, Select, Text } from '@mantine/core';
 import type { TokenRecord } from '#contract';
 import { post } from '../api/client.ts';
 import { useAction } from '../components/action.ts';
 import { ActionButton } from '../components/action-button.tsx';
 import { Dialog } from '../components/dialog.tsx';
+import { formatTime } from '../components/format.ts';
 import { ErrorNote } from '../components/query-state.tsx';
 import { SecretDialog, useSecret } from './secret-dialog.tsx';
 import { LimitToken } from './token-limits.tsx';
@@ -59,6 +60,12 @@ function RotateToken({ token }: { token: TokenRecord }) {
         <Text size="sm" mb="sm">
           The token gets a new secret. It keeps its id and everything it owns.
         </Text>
+        {token.oldSecretUntil !== null && (
+          <Alert color="orange" mb="sm">
+            The secret before the last rotation works until {formatTime(token.oldSecretUntil)}. It stops working when
+            you rotate again.
+          </Alert>
+        )}
         <Select
           label="The old secret works"
           data={GRACES.map(({ label }) => label)}
