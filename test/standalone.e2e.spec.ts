@@ -163,13 +163,20 @@ describe('standalone', () => {
     }
   }, 60_000);
 
-  test('after stop and start the Thread is still there', async () => {
-    const { body } = await createThread(await caller(), 'stay');
+  test('after stop and start the Thread is still there, and a revoked token has a successor', async () => {
+    const before = await caller();
+    const { body } = await createThread(before, 'stay');
+    const database = await openOwnDatabase();
+    await database.pool.query(`update tokens set revoked_at = now() where kind = 'person'`);
+    await database.close();
     await running!.kill('SIGTERM');
     const begun = Date.now();
     await start();
     const tookMs = Date.now() - begun;
-    expect((await getThread(await caller(), body.thread.id)).body.thread.id).toBe(body.thread.id);
+    const after = await caller();
+    expect((await getThread(after, body.thread.id)).body.thread.id).toBe(body.thread.id);
+    expect(after.agentId).toBe(before.agentId);
+    expect(after.token).not.toBe(before.token);
     reportLatency(5_000, tookMs, 'until it is ready');
   }, 60_000);
 

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pool } from 'pg';
-import type { AdminHandlers } from '#admin';
+import { AdminRefused, type AdminHandlers } from '#admin';
 import type { AgentManifestInput } from '#agents';
 import { databaseAddress } from '#platform';
 import type { NamedAgent } from '../api/start-api.ts';
@@ -58,9 +58,9 @@ export async function quickstartKeys(dataDir: string): Promise<string> {
 }
 
 /**
- * Creates an organization, a person, tokens and a published `echo` agent once per database. Writes them to the file, which only its
- * owner can read. Tokens are stored as hashes, so a lost file leads to new tokens. Applies the manifests of the guide and the assistant at
- * each start.
+ * Creates an organization, a person and a published `echo` agent once per database, and tokens in place of those that are lost,
+ * revoked, expired or rotated. Tokens are stored as hashes, so only the file has them. Only its owner can read it. Applies the
+ * manifests of the guide and the assistant at each start.
  */
 export async function prepareQuickstart(
   { pool, handlers }: { pool: Pool; handlers: AdminHandlers },
@@ -71,9 +71,7 @@ export async function prepareQuickstart(
   const GUIDE_AGENT_ID = await publish(pool, handlers, kept, GUIDE);
   const ASSISTANT_ID = assistant && (await publish(pool, handlers, kept, assistant));
   const agentIds = [kept.AGENT_ID, GUIDE_AGENT_ID, ...(ASSISTANT_ID ? [ASSISTANT_ID] : [])];
-  // Files of earlier releases have none.
-  const SERVICE_TOKEN = kept.SERVICE_TOKEN || (await mintServiceToken(pool, handlers, agentIds));
-  const own = { GUIDE_AGENT_ID, SERVICE_TOKEN, BASE_URL: baseUrl };
+  const own = { ...(await usableTokens(pool, handlers, kept, agentIds)), GUIDE_AGENT_ID, BASE_URL: baseUrl };
   const quickstart = { ...kept, ...own, ...(ASSISTANT_ID ? { ASSISTANT_ID } : {}) };
   const lines = Object.entries(quickstart).map(([name, value]) => `${name}=${value}\n`);
   await writePrivateFile(file, lines.join(''));
@@ -99,23 +97,33 @@ async function seed(handlers: AdminHandlers): Promise<Quickstart> {
   };
   const wanted = { organizationId, ownerPersonId: person.id, manifests: [manifest], publish: true, dryRun: false };
   const { agents } = await handlers.applyManifests(given(wanted), context);
+  const tokens = { ACCESS_TOKEN: '', OPERATOR_TOKEN: '', SERVICE_TOKEN: '' };
+  return { BASE_URL: '', AGENT_ID: agents[0]?.agentId ?? '', GUIDE_AGENT_ID: '', ...tokens };
+}
+
+/** Returns the tokens that work, and new ones in place of the others. */
+async function usableTokens(pool: Pool, handlers: AdminHandlers, kept: Quickstart, agentIds: string[]) {
+  const { organizationId, ownerPersonId: personId } = (await findAgent(pool, kept.AGENT_ID))!;
+  const usable = async (secret: string, body: Parameters<AdminHandlers['mintToken']>[0]['body']): Promise<string> =>
+    (await isUsable(handlers, secret)) ? secret : (await handlers.mintToken(given(body), context)).secret;
   const name = 'quickstart';
-  const forPerson = await handlers.mintToken(given({ kind: 'person', personId: person.id, name }), context);
-  const forOperator = await handlers.mintToken(given({ kind: 'operator', name }), context);
+  const service = { kind: 'service', organizationId, agentIds, allowAttribution: false, name } as const;
   return {
-    BASE_URL: '',
-    ACCESS_TOKEN: forPerson.secret,
-    AGENT_ID: agents[0]?.agentId ?? '',
-    GUIDE_AGENT_ID: '',
-    OPERATOR_TOKEN: forOperator.secret,
-    SERVICE_TOKEN: '',
+    ACCESS_TOKEN: await usable(kept.ACCESS_TOKEN, { kind: 'person', personId, name }),
+    OPERATOR_TOKEN: await usable(kept.OPERATOR_TOKEN, { kind: 'operator', name }),
+    SERVICE_TOKEN: await usable(kept.SERVICE_TOKEN, service),
   };
 }
 
-async function mintServiceToken(pool: Pool, handlers: AdminHandlers, agentIds: string[]): Promise<string> {
-  const { organizationId } = (await findAgent(pool, agentIds[0]!))!;
-  const wanted = { kind: 'service', organizationId, agentIds, allowAttribution: false, name: 'quickstart' } as const;
-  return (await handlers.mintToken(given(wanted), context)).secret;
+async function isUsable(handlers: AdminHandlers, secret: string): Promise<boolean> {
+  if (secret === '') return false;
+  const sha256 = createHash('sha256').update(secret).digest('hex');
+  try {
+    return (await handlers.identifyToken(given({ sha256 }), context)).token.status === 'active';
+  } catch (error) {
+    if (error instanceof AdminRefused && error.code === 'not_found') return false;
+    throw error;
+  }
 }
 
 const NEVER = new AbortController().signal;
