@@ -30,6 +30,7 @@ const THREADS = sql('threads.sql');
 const SEARCHED_THREADS = sql('search-threads.sql');
 const RUNS = sql('runs.sql');
 const RUN_CAUSES = sql('run-causes.sql');
+const CIRCUIT_CAUSES = sql('circuit-causes.sql');
 const ERROR_CODES = sql('error-codes.sql');
 const RECENT_USERS = sql('recent-users.sql');
 const RECENT_REFERENCES = sql('recent-references.sql');
@@ -166,7 +167,10 @@ export class AdminReader {
       limit = 1,
     } = wanted;
     const created = [since, since === undefined ? null : firstRunIdSince(since)];
-    const causes = cause === undefined ? null : await this.causesOf(cause);
+    const causes =
+      cause === undefined
+        ? null
+        : await this.causesOf(cause, problem === 'provider_failing' ? CIRCUIT_CAUSES : RUN_CAUSES);
     if (causes?.length === 0) return [];
     const whose = [id, threadId, organizationId, agentId, status, cursor, live, errorCode];
     const values = [...whose, ...created, limit, userId, causes, externalRef, endedSince, mayBeRetried, problem];
@@ -196,8 +200,8 @@ export class AdminReader {
   }
 
   /** Returns the stored causes with this summary, as JSON. */
-  private async causesOf(summary: string): Promise<string[]> {
-    const rows = await this.read<{ cause: FailureCause }>(RUN_CAUSES, []);
+  private async causesOf(summary: string, statement: string): Promise<string[]> {
+    const rows = await this.read<{ cause: FailureCause }>(statement, []);
     return rows.flatMap(({ cause }) => (summarizeCause(cause) === summary ? [JSON.stringify(cause)] : []));
   }
 

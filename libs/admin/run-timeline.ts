@@ -273,7 +273,8 @@ class TimelineFold {
   /** Ends all open spans with the claim, or the wait in which the Run ended. */
   private endClaim(at: string, outcome: Outcome, cause?: FailureCause): void {
     if (this.wait !== null) this.endWait(at, 'cut');
-    if (outcome === 'error' && cause?.source === 'provider') this.showCall(at, cause.waitedMs ?? 0);
+    if (outcome === 'error' && cause?.source === 'provider' && cause.waitedMs !== undefined)
+      this.showCall(at, cause.waitedMs);
     const ending = this.open.filter((span) => {
       // A first step that fails immediately shares its append with the start.
       const hasFailed = span === this.firstStep && outcome === 'error';
@@ -293,7 +294,8 @@ class TimelineFold {
 
   /**
    * Shows the failed call of the provider as a model step that lasted `waitedMs`. An attempt whose first call fails soon stores its
-   * start together with the failure, or no start at all: its boot would have all of the time.
+   * start together with the failure, or no start. Otherwise the boot would cover the whole attempt. A Run that only waits for its
+   * turn has a cause without `waitedMs`.
    */
   private showCall(at: string, waitedMs: number): void {
     const boot = this.spans.findLast(({ kind }) => kind === 'boot');

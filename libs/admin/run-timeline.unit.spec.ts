@@ -71,6 +71,7 @@ test.each([
       ['model', 1, 70, 90, 'error'],
     ],
   ],
+  ['not if it was not called', [], undefined, [['boot', 1, 40, 90, 'error']]],
   ['after a wait as long as the boot', [], 60, [['model', 1, 40, 90, 'error']]],
 ] as const)('shows a provider that fails soon as a model step: %s', (_, start, waitedMs, shown) => {
   const cause = { source: 'provider', name: 'api.example', status: 503, waitedMs } as const;

@@ -82,7 +82,8 @@ export function runHandlers(
   return {
     listRuns: async ({ query: { limit, scope, ...wanted } }) => {
       if (wanted.threadId !== undefined) await findThread(reader, wanted.threadId);
-      const live = scope === 'live' && wanted.threadId === undefined;
+      // The Runs of a problem are live ones anyway.
+      const live = scope === 'live' && wanted.threadId === undefined && wanted.problem === undefined;
       const { page, nextCursor } = pageOf(await reader.runs({ ...wanted, live, limit: limit + 1 }), limit);
       return { runs: page, nextCursor };
     },

@@ -10,7 +10,9 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-const REPORT: FailureCause = { source: 'provider', name: 'api.example', status: 503 };
+const FAILURE = { source: 'provider', name: 'api.example', status: 503 } as const;
+/** With the facts of the call. */
+const REPORT: FailureCause = { ...FAILURE, requestId: 'req_1', waitedMs: 5 };
 
 const OUTAGE = new HarnessError('provider_unavailable', { report: REPORT });
 
@@ -78,7 +80,9 @@ test('opens after five failed calls in a row: then a Run waits without a call, w
   expect(waiting).toMatchObject({ status: 'queued', losses: 0, streak: { of: 'provider', failures: 1, circuit: 'c' } });
   // The turn after that of the fifth Run.
   expect((waiting as { delayMs: number }).delayMs).toBeGreaterThan(3_000);
-  expect(await world.summary(other.runId)).toMatchObject({ cause: REPORT });
+  const summary = await world.summary(other.runId);
+  expect(summary).toMatchObject({ cause: FAILURE });
+  for (const fact of ['requestId', 'waitedMs']) expect(summary).not.toHaveProperty(`cause.${fact}`);
 });
 
 test('an answer between failures keeps it closed', async () => {

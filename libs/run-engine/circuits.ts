@@ -218,7 +218,7 @@ export class ProviderGuard implements Pick<Harness, 'step'> {
     const { isProbe, wait } = await this.circuits.askToCall(circuit, true);
     if (wait === null) return { ...model, isProbe };
     const { code, cause, waitMs } = wait;
-    throw new ProviderFailing(code, cause === null ? {} : { report: cause }, { circuit, waitMs }, false);
+    throw new ProviderFailing(code, cause === null ? {} : { report: ofNoCall(cause) }, { circuit, waitMs }, false);
   }
 
   private async noteFailure(error: HarnessError, { circuit, isProbe }: Admitted): Promise<void> {
@@ -232,4 +232,10 @@ export class ProviderGuard implements Pick<Harness, 'step'> {
     const turn = isOutage(error.code) ? await this.circuits.turnAfterCall(this.models[0]!.circuit) : null;
     return turn === null ? error : new ProviderFailing(error.code, error.more, turn, true);
   }
+}
+
+/** Returns the cause of a failing provider without the facts of the call that another Run made. */
+function ofNoCall(cause: FailureCause): FailureCause {
+  const { requestId: _requestId, waitedMs: _waitedMs, ...rest } = cause;
+  return rest;
 }

@@ -45,7 +45,7 @@ where ($1::text is null or r.run_id = $1)
         order by l.run_id desc
         -- With the other conditions below, all live Runs are looked through: a page of them could have none that matches.
         limit case when $5 in ('booting', 'running') or $9::timestamptz is not null or $13::text[] is not null
-                     or coalesce($8::text, $12::text, $14::text, $15::timestamptz::text, $16::boolean::text, $17::text) is not null then null else $11::integer end)))
+                     or coalesce($8::text, $12::text, $14::text, $15::timestamptz::text, $16::boolean::text) is not null then null else $11::integer end)))
   and ($3::text is null or t.organization_id = $3 and t.agent_id = any (array(
         select a.id from agents a where a.organization_id = $3)))
   and ($4::text is null or t.agent_id = $4)
