@@ -163,11 +163,12 @@ describe('standalone', () => {
     }
   }, 60_000);
 
-  test('after stop and start the Thread is still there, and a revoked token has a successor', async () => {
+  test('after stop and start the Thread is still there, and a revoked or rotated token has a successor', async () => {
     const before = await caller();
     const { body } = await createThread(before, 'stay');
     const database = await openOwnDatabase();
     await database.pool.query(`update tokens set revoked_at = now() where kind = 'person'`);
+    await database.pool.query(`update tokens set old_hash = hash, hash = '\\x01' where kind = 'operator'`);
     await database.close();
     await running!.kill('SIGTERM');
     const begun = Date.now();
@@ -177,6 +178,7 @@ describe('standalone', () => {
     expect((await getThread(after, body.thread.id)).body.thread.id).toBe(body.thread.id);
     expect(after.agentId).toBe(before.agentId);
     expect(after.token).not.toBe(before.token);
+    await spool('overview');
     reportLatency(5_000, tookMs, 'until it is ready');
   }, 60_000);
 

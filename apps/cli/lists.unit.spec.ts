@@ -27,7 +27,8 @@ test.each([
   [{ status: 'failed', mayBeRetried: true, newerRunId: null }, 'yes', 'Fix it.'],
   [{ status: 'failed', mayBeRetried: false, newerRunId: ID }, `no: its Thread has the newer Run ${ID}`, '-'],
   [{ status: 'failed', mayBeRetried: false, newerRunId: null }, 'no: its Thread is archived or terminated', '-'],
-  [{ status: 'completed', mayBeRetried: false, newerRunId: null }, 'no', '-'],
+  [{ status: 'failed', mayBeRetried: false }, 'no', '-'],
+  [{ status: 'completed', mayBeRetried: false, newerRunId: ID }, 'no', '-'],
   [{ status: 'queued', mayBeRetried: false, newerRunId: null }, '-', '-'],
 ])('a Run %p says why it cannot be retried, and what to do only if it can', async (given, mayBeRetried, remedy) => {
   const { out } = await run(['run', 'retry', ID], {

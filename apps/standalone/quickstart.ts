@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pool } from 'pg';
-import { AdminRefused, type AdminHandlers } from '#admin';
+import type { AdminHandlers } from '#admin';
 import type { AgentManifestInput } from '#agents';
 import { databaseAddress } from '#platform';
 import type { NamedAgent } from '../api/start-api.ts';
@@ -86,16 +86,14 @@ async function seed(handlers: AdminHandlers): Promise<Quickstart> {
   const { organizations } = await handlers.listOrganizations(asked({ name: 'Quickstart', limit: 1 }), context);
   const organizationId =
     organizations[0]?.id ?? (await handlers.createOrganization(given({ name: 'Quickstart' }), context)).organization.id;
-  const { people } = await handlers.listPeople(asked({ name: 'You', organizationId, limit: 1 }), context);
-  const you = given({ name: 'You', organizationIds: [organizationId] });
-  const person = people[0] ?? (await handlers.createPerson(you, context)).person;
+  const ownerPersonId = await findYou(handlers, organizationId);
   const manifest = {
     name: 'echo',
     description: 'Repeats your message, and shows on demand what a Run can do.',
     harness: { name: 'echo', pauseMs: ECHO_PAUSE_MS, allowCrash: true },
     limits: RETRIES_BRIEFLY,
   };
-  const wanted = { organizationId, ownerPersonId: person.id, manifests: [manifest], publish: true, dryRun: false };
+  const wanted = { organizationId, ownerPersonId, manifests: [manifest], publish: true, dryRun: false };
   const { agents } = await handlers.applyManifests(given(wanted), context);
   const tokens = { ACCESS_TOKEN: '', OPERATOR_TOKEN: '', SERVICE_TOKEN: '' };
   return { BASE_URL: '', AGENT_ID: agents[0]?.agentId ?? '', GUIDE_AGENT_ID: '', ...tokens };
@@ -103,9 +101,10 @@ async function seed(handlers: AdminHandlers): Promise<Quickstart> {
 
 /** Returns the tokens that work, and new ones in place of the others. */
 async function usableTokens(pool: Pool, handlers: AdminHandlers, kept: Quickstart, agentIds: string[]) {
-  const { organizationId, ownerPersonId: personId } = (await findAgent(pool, kept.AGENT_ID))!;
+  const { organizationId } = (await findAgent(pool, kept.AGENT_ID))!;
+  const personId = await findYou(handlers, organizationId);
   const usable = async (secret: string, body: Parameters<AdminHandlers['mintToken']>[0]['body']): Promise<string> =>
-    (await isUsable(handlers, secret)) ? secret : (await handlers.mintToken(given(body), context)).secret;
+    (await isUsable(pool, secret)) ? secret : (await handlers.mintToken(given(body), context)).secret;
   const name = 'quickstart';
   const service = { kind: 'service', organizationId, agentIds, allowAttribution: false, name } as const;
   return {
@@ -115,15 +114,20 @@ async function usableTokens(pool: Pool, handlers: AdminHandlers, kept: Quickstar
   };
 }
 
-async function isUsable(handlers: AdminHandlers, secret: string): Promise<boolean> {
-  if (secret === '') return false;
-  const sha256 = createHash('sha256').update(secret).digest('hex');
-  try {
-    return (await handlers.identifyToken(given({ sha256 }), context)).token.status === 'active';
-  } catch (error) {
-    if (error instanceof AdminRefused && error.code === 'not_found') return false;
-    throw error;
-  }
+/** Returns whether it is the current secret of an active token. An old secret stops working soon. */
+async function isUsable(pool: Pool, secret: string): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    'select from tokens where hash = $1 and revoked_at is null and (expires_at is null or expires_at > now())',
+    [createHash('sha256').update(secret).digest()],
+  );
+  return rowCount === 1;
+}
+
+/** Returns the person of an earlier start, or a new one. */
+async function findYou(handlers: AdminHandlers, organizationId: string): Promise<string> {
+  const { people } = await handlers.listPeople(asked({ name: 'You', organizationId, limit: 1 }), context);
+  const you = given({ name: 'You', organizationIds: [organizationId] });
+  return (people[0] ?? (await handlers.createPerson(you, context)).person).id;
 }
 
 const NEVER = new AbortController().signal;

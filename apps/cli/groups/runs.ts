@@ -62,8 +62,10 @@ function workFieldsOf(work: ManagedRun['work']): [string, string | number | null
 function retryText({ status, mayBeRetried, newerRunId }: ManagedRun): string | null {
   if (LIVE.includes(status)) return null;
   if (mayBeRetried) return 'yes';
-  if (newerRunId) return `no: its Thread has the newer Run ${newerRunId}`;
-  return status === 'completed' ? 'no' : 'no: its Thread is archived or terminated';
+  if (status === 'completed' || newerRunId === undefined) return 'no';
+  return newerRunId === null
+    ? 'no: its Thread is archived or terminated'
+    : `no: its Thread has the newer Run ${newerRunId}`;
 }
 
 /** Returns the known details of the last failed attempt, also of a Run that has completed since. */

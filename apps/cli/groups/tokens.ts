@@ -203,9 +203,8 @@ const revoke: CommandSpec<[string]> = {
 
 const HOUR_S = 3_600;
 
-/** A token has at most one old secret. */
 const endsOlder = (until: string): string =>
-  `The secret before the last rotation works until ${until}. It stops working now, and the current one becomes the old secret. Rotate?`;
+  `The secret before the last rotation works until ${until}. It stops working now, because a token has one old secret. Rotate?`;
 
 const rotate: CommandSpec<[string], Options & { grace?: number; now?: true }> = {
   usage: 'rotate <token>',

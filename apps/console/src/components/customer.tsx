@@ -24,7 +24,8 @@ export function Customer({ userId, organizationId, organizationName, list }: Who
 /** A link to all Runs or Threads of a user of the application. */
 export function CustomerLink({ userId, organizationId, list = 'runs' }: Whose) {
   if (userId === undefined) return <>–</>;
-  const query = new URLSearchParams({ userId, organizationId });
+  const scope = list === 'runs' ? { scope: 'all' } : {};
+  const query = new URLSearchParams({ userId, organizationId, ...scope });
   return (
     <Anchor component={Link} href={`/${list}?${query.toString()}`} size="sm" truncate display="block" title={userId}>
       {userId}

@@ -118,8 +118,8 @@ function linkOf(problem: Problem, overview: Overview): LinkTo | undefined {
     const chosen = failedFilter(problem, overview);
     const rest = { endedSince: sinceOf(overview), ...chosen };
     const query = new URLSearchParams({ scope: 'all', status: 'failed', mayBeRetried: 'true', ...rest });
-    // No filter selects the rest of several causes.
-    return { to: `/runs?${query.toString()}`, label: chosen ? 'These Runs' : 'All failed Runs' };
+    // No filter selects Runs without a cause, or the rest of several causes.
+    return { to: `/runs?${query.toString()}`, label: cause ? 'These Runs' : 'All failed Runs' };
   }
   const link = LINKS[kind];
   if (kind !== 'provider_failing' || !link || !cause) return link;

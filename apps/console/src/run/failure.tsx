@@ -68,7 +68,8 @@ function CauseDetails({ cause }: { cause: Cause }) {
 
 function Remedy({ run: { remedy, mayBeRetried, newerRunId } }: { run: ManagedRun }) {
   if (mayBeRetried) return <>{remedy?.replaceAll('`', '') ?? 'Retry the Run.'}</>;
-  if (!newerRunId) return <>The Run cannot be retried: its Thread is archived or terminated.</>;
+  if (newerRunId === undefined) return <>The Run cannot be retried.</>;
+  if (newerRunId === null) return <>The Run cannot be retried: its Thread is archived or terminated.</>;
   return (
     <>
       The Run cannot be retried: its Thread has{' '}

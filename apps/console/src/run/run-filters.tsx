@@ -27,11 +27,12 @@ export const RUN_FILTERS = [
 export type RunFilter = Record<(typeof RUN_FILTERS)[number], string>;
 
 /**
- * Returns whether only live Runs are shown. A filter for ended Runs shows all. So does one for a customer, a reference or a
- * cause in a link without a scope; a problem has live Runs only.
+ * Returns whether only live Runs are shown. A filter for ended Runs shows all. A filter for a customer, a reference or a cause
+ * also shows all if the link has no scope. A problem has live Runs only.
  */
-export function showsLive({ scope, status, errorCode, endedSince, ...filter }: RunFilter): boolean {
-  if (scope === 'all' || errorCode !== '' || endedSince !== '' || hasEnded(status as RunStatusName)) return false;
+export function showsLive({ scope, status, errorCode, endedSince, mayBeRetried, ...filter }: RunFilter): boolean {
+  const hasOfEnded = [errorCode, endedSince, mayBeRetried].some((value) => value !== '');
+  if (scope === 'all' || hasOfEnded || hasEnded(status as RunStatusName)) return false;
   if (scope === 'live' || filter.problem !== '') return true;
   return filter.userId === '' && filter.externalRef === '' && filter.cause === '';
 }
@@ -121,7 +122,7 @@ function LinkFilters({ filter, change }: Props) {
         <RemovablePill onRemove={() => change({ mayBeRetried: '' })}>Can be retried</RemovablePill>
       )}
       {filter.problem !== '' && (
-        <RemovablePill onRemove={() => change({ problem: '' })}>
+        <RemovablePill onRemove={() => change({ problem: '', scope: 'live' })}>
           {PROBLEM_TITLES[filter.problem as LiveProblem]}
         </RemovablePill>
       )}
