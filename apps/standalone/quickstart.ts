@@ -99,18 +99,22 @@ async function seed(handlers: AdminHandlers): Promise<Quickstart> {
   return { BASE_URL: '', AGENT_ID: agents[0]?.agentId ?? '', GUIDE_AGENT_ID: '', ...tokens };
 }
 
+type TokenBody = Parameters<AdminHandlers['mintToken']>[0]['body'];
+
 /** Returns the tokens that work, and new ones in place of the others. */
 async function usableTokens(pool: Pool, handlers: AdminHandlers, kept: Quickstart, agentIds: string[]) {
   const { organizationId } = (await findAgent(pool, kept.AGENT_ID))!;
-  const personId = await findYou(handlers, organizationId);
-  const usable = async (secret: string, body: Parameters<AdminHandlers['mintToken']>[0]['body']): Promise<string> =>
-    (await isUsable(pool, secret)) ? secret : (await handlers.mintToken(given(body), context)).secret;
+  const usable = async (secret: string, bodyOf: () => TokenBody | Promise<TokenBody>): Promise<string> =>
+    (await isUsable(pool, secret)) ? secret : (await handlers.mintToken(given(await bodyOf()), context)).secret;
   const name = 'quickstart';
   const service = { kind: 'service', organizationId, agentIds, allowAttribution: false, name } as const;
   return {
-    ACCESS_TOKEN: await usable(kept.ACCESS_TOKEN, { kind: 'person', personId, name }),
-    OPERATOR_TOKEN: await usable(kept.OPERATOR_TOKEN, { kind: 'operator', name }),
-    SERVICE_TOKEN: await usable(kept.SERVICE_TOKEN, service),
+    ACCESS_TOKEN: await usable(kept.ACCESS_TOKEN, async () => {
+      const personId = await findYou(handlers, organizationId);
+      return { kind: 'person', personId, name };
+    }),
+    OPERATOR_TOKEN: await usable(kept.OPERATOR_TOKEN, () => ({ kind: 'operator', name })),
+    SERVICE_TOKEN: await usable(kept.SERVICE_TOKEN, () => service),
   };
 }
 
