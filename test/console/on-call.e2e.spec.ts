@@ -93,8 +93,9 @@ describeInBrowser('the person on call finds it on the overview and mends it ther
         await problemOf(visited.page, 'No worker is alive').waitFor();
         await visited.look('on-call-worker-killed');
         await lost.getByRole('link', { name: 'These Runs' }).click();
-        await visited.page.getByText('Runs have lost their worker').waitFor();
         await visited.page.getByText('1 Run shown').waitFor();
+        // The filter of the link.
+        await visited.page.getByText('Runs have lost their worker').waitFor();
         await visited.page.goBack();
         await lost.getByRole('button', { name: `Cancel Run ${runId}` }).click();
         await agree(visited.page, 'Cancel Run');
