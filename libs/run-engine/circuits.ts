@@ -218,7 +218,7 @@ export class ProviderGuard implements Pick<Harness, 'step'> {
     const { isProbe, wait } = await this.circuits.askToCall(circuit, true);
     if (wait === null) return { ...model, isProbe };
     const { code, cause, waitMs } = wait;
-    throw new ProviderFailing(code, cause === null ? {} : { report: ofNoCall(cause) }, { circuit, waitMs }, false);
+    throw new ProviderFailing(code, cause === null ? {} : { report: withoutCall(cause) }, { circuit, waitMs }, false);
   }
 
   private async noteFailure(error: HarnessError, { circuit, isProbe }: Admitted): Promise<void> {
@@ -235,7 +235,7 @@ export class ProviderGuard implements Pick<Harness, 'step'> {
 }
 
 /** Returns the cause of a failing provider without the facts of the call that another Run made. */
-function ofNoCall(cause: FailureCause): FailureCause {
+function withoutCall(cause: FailureCause): FailureCause {
   const { requestId: _requestId, waitedMs: _waitedMs, ...rest } = cause;
   return rest;
 }
